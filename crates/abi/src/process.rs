@@ -1,0 +1,86 @@
+//! What the sampler knows of a process, and where its code is mapped.
+
+/// Value of the process map; the key is the process id (tgid) in the initial pid namespace. 16 bytes.
+///
+/// Its mappings lie in the mapping arena, sorted, at `first_mapping ..`. To change them, user space writes a new run
+/// and then replaces this entry, so that a walk sees the old mappings or the new ones and never a mix.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Process {
+    /// Index in the mapping arena.
+    pub first_mapping: u32,
+    /// How many mappings there are.
+    pub mappings: u32,
+    /// A set of [`flags`].
+    pub flags: u32,
+    /// Not used.
+    pub reserved: u32,
+}
+
+/// Facts about a process.
+pub mod flags {
+    /// The mappings are complete: a pc outside all of them is final and not worth asking user space again.
+    pub const SETTLED: u32 = 1;
+}
+
+/// A stretch of executable memory. 48 bytes.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Mapping {
+    /// First address.
+    pub begin: u64,
+    /// First address behind it.
+    pub end: u64,
+    /// Offset in the file of the byte at `begin`.
+    pub file_offset: u64,
+    /// Number of the object; 0 where no file is behind it (JIT code).
+    pub object: u32,
+    /// A [`code`] kind.
+    pub code: u32,
+    /// Index in the page arena of the entry for page `pages.first`.
+    pub page_base: u32,
+    /// Which pages of the file the table covers.
+    pub pages: Pages,
+}
+
+/// A run of pages of a file. 8 bytes.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Pages {
+    /// First page (file offset >> [`crate::table::PAGE_BITS`]).
+    pub first: u32,
+    /// How many.
+    pub count: u32,
+}
+
+/// What lies in a mapping.
+pub mod code {
+    /// A file whose table is in place.
+    pub const TABLE: u32 = 0;
+    /// A file whose table is not ready: the sample is deferred.
+    pub const PENDING: u32 = 1;
+    /// A file or memory without unwind information: frame pointers.
+    pub const NO_TABLE: u32 = 2;
+    /// Anonymous executable memory: frame pointers; frames carry the address.
+    pub const ANONYMOUS: u32 = 3;
+}
+
+/// Mappings of one segment of the mapping arena.
+pub const MAPPINGS_PER_SEGMENT: usize = 1 << 14;
+/// Segments of the mapping arena.
+pub const MAPPING_SEGMENTS: usize = 64;
+/// Pages of one segment of the page arena.
+pub const PAGES_PER_SEGMENT: usize = 1 << 16;
+/// Segments of the page arena.
+pub const PAGE_SEGMENTS: usize = 64;
+/// Rows of one segment of the row arena (1 MiB).
+pub const ROWS_PER_SEGMENT: usize = 1 << 18;
+/// Segments of the row arena: 33 million rows.
+pub const ROW_SEGMENTS: usize = 128;
+/// Distinct rules.
+pub const RULES: usize = 1 << 16;
+
+const _: () = {
+    assert!(size_of::<Process>() == 16);
+    assert!(size_of::<Mapping>() == 48);
+};

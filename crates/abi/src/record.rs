@@ -1,0 +1,101 @@
+//! What a sample leaves for user space.
+//!
+//! A sample whose stack was seen before is one increment in the counts map. A new stack is sent once through the ring
+//! buffer, as [`Header`] and words. A sample that cannot be walked yet (its process or a table is not known in
+//! the kernel) is sent whole, with registers and a copy of its stack, and walked in user space by the same code.
+
+/// Words that one stack may have; a power of two, since indices are masked. More frames than fit are cut in the middle.
+pub const WORDS: usize = 8192;
+/// Of those, words at the leaf's end that are kept when a stack is cut; the rest is a ring of the outermost frames.
+pub const HEAD: usize = WORDS / 2;
+/// Turns after which a walk gives up (a turn is a frame).
+pub const TURNS: u32 = 32_768;
+/// Kernel frames at most (the kernel's own default limit, `kernel.perf_event_max_stack`).
+pub const KERNEL_WORDS: usize = 127;
+/// Bytes of stack that a deferred sample carries at most.
+pub const COPY_BYTES: usize = 32 * 1024;
+/// The stack is copied in pieces of this size, so that the end of its mapping costs one piece at most.
+pub const COPY_PIECE: usize = 4096;
+/// User registers in DWARF order that a sample carries: 16 on x86_64, 31 and the stack pointer on aarch64.
+pub const REGISTERS: usize = 32;
+
+/// Key of the counts map: a stack of a thread. 32 bytes.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct CountKey {
+    /// Process id in the initial namespace.
+    pub pid: u32,
+    /// Thread id in the initial namespace.
+    pub tid: u32,
+    /// Name of the thread when the sample was taken.
+    pub comm: [u8; 16],
+    /// Hash of the stack's words.
+    pub hash: u64,
+}
+
+/// Kinds of ring buffer records.
+pub mod kind {
+    /// A new stack: header and words.
+    pub const STACK: u32 = 1;
+    /// A deferred sample: header, registers, kernel words, stack bytes.
+    pub const DEFERRED: u32 = 2;
+}
+
+/// Head of a ring buffer record. 56 bytes.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Header {
+    /// A record [`kind`].
+    pub kind: u32,
+    /// For a stack: words that follow. For a deferred sample: bytes of stack.
+    pub length: u32,
+    /// Thread and stack; for a deferred sample the hash is 0.
+    pub key: CountKey,
+    /// CLOCK_MONOTONIC in nanoseconds.
+    pub time: u64,
+    /// For a stack that was cut: frames walked, kernel words included. Else equal to `length`.
+    pub total: u32,
+    /// Kernel words at the start.
+    pub kernel: u32,
+}
+
+/// User registers of a sample. 288 bytes.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Registers {
+    /// Program counter.
+    pub pc: u64,
+    /// Stack pointer.
+    pub sp: u64,
+    /// Frame pointer (rbp, x29).
+    pub fp: u64,
+    /// Link register (x30; 0 on x86_64).
+    pub lr: u64,
+    /// All by DWARF number.
+    pub all: [u64; REGISTERS],
+}
+
+impl Registers {
+    /// All zero.
+    pub const ZERO: Registers = Registers { pc: 0, sp: 0, fp: 0, lr: 0, all: [0; REGISTERS] };
+}
+
+/// A deferred sample as it comes through the ring buffer; `stack` is as long as `header.length` says.
+#[repr(C)]
+pub struct Deferred {
+    /// `kind`, key, time; `kernel` words are valid, `length` bytes of `stack` are.
+    pub header: Header,
+    /// The user registers.
+    pub registers: Registers,
+    /// Kernel frames.
+    pub words: [u64; KERNEL_WORDS + 1],
+    /// Copy of the stack from `registers.sp` up.
+    pub stack: [u8; COPY_BYTES],
+}
+
+const _: () = {
+    assert!(size_of::<CountKey>() == 32);
+    assert!(size_of::<Header>() == 56);
+    assert!(size_of::<Registers>() == 288);
+    assert!(WORDS.is_power_of_two() && COPY_BYTES.is_multiple_of(COPY_PIECE));
+};
