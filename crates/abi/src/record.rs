@@ -53,10 +53,22 @@ pub struct Header {
     pub key: CountKey,
     /// CLOCK_MONOTONIC in nanoseconds.
     pub time: u64,
-    /// For a stack that was cut: frames walked, kernel words included. Else equal to `length`.
+    /// Words of the whole stack, also of those that found no room; `length` where all did.
     pub total: u32,
     /// Kernel words at the start.
     pub kernel: u32,
+}
+
+/// A stack as a walk leaves it and as it comes through the ring buffer (`header.length` words of it).
+///
+/// `words` holds kernel words, user words and the end, innermost first. When there are more than [`WORDS`], the first
+/// [`HEAD`] stay and the rest is a ring of as many: word `i` of the walk is at `HEAD + (i - HEAD) % (WORDS - HEAD)`.
+#[repr(C)]
+pub struct Stack {
+    /// About the stack.
+    pub header: Header,
+    /// The words.
+    pub words: [u64; WORDS],
 }
 
 /// User registers of a sample. 288 bytes.
@@ -97,5 +109,5 @@ const _: () = {
     assert!(size_of::<CountKey>() == 32);
     assert!(size_of::<Header>() == 56);
     assert!(size_of::<Registers>() == 288);
-    assert!(WORDS.is_power_of_two() && COPY_BYTES.is_multiple_of(COPY_PIECE));
+    assert!(WORDS.is_power_of_two() && WORDS == 2 * HEAD && COPY_BYTES.is_multiple_of(COPY_PIECE));
 };

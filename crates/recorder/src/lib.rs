@@ -1,1 +1,32 @@
-//! To be written.
+//! Puts it together: loads the BPF programs, keeps their maps in step with processes, drains them, and makes a profile
+//! of what comes.
+//!
+//! [`Recording::start`] begins, [`Recording::step`] does the work that has come up (call it in a loop),
+//! [`Recording::finish`] ends. All of it runs on the calling thread; only unwind tables are made by others.
+
+mod arena;
+mod bpf_object;
+mod btf;
+mod builders;
+mod collector;
+mod counts;
+mod deferred;
+mod known_objects;
+mod load;
+mod mapped;
+mod process_map;
+mod recording;
+mod ring;
+mod runs;
+mod sampling;
+mod stacks;
+mod tables;
+
+pub use arena::ArenaError;
+pub use bpf_object::ObjectError;
+pub use btf::BtfError;
+pub use collector::{ProcessInfo, Troubles};
+pub use load::LoadError;
+pub use processes::target::{TargetProblem, check_target};
+pub use recording::{Finished, Options, Progress, Recording, StartError, Target};
+pub use sampling::{Event, SamplingError};

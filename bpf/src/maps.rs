@@ -1,0 +1,95 @@
+//! Maps, and the constants that the loader sets. Sizes written here are the least; the loader raises them to fit the
+//! machine and the rate.
+
+use abi::counter::Counter;
+use abi::process::{
+    MAPPING_SEGMENTS, MAPPINGS_PER_SEGMENT, Mapping, PAGE_SEGMENTS, PAGES_PER_SEGMENT, Process, ROW_SEGMENTS,
+    ROWS_PER_SEGMENT, RULES,
+};
+use abi::record::{CountKey, Deferred};
+use abi::table::{Page, Row, Rule};
+use aya_ebpf::Global;
+use aya_ebpf::bindings::BPF_F_MMAPABLE;
+use aya_ebpf::btf_maps::{Array, ArrayOfMaps, HashMap, PerCpuArray, RingBuf};
+use aya_ebpf::macros::btf_map;
+use walk::Walk;
+
+const MMAPABLE: usize = BPF_F_MMAPABLE as usize;
+
+/// Per-CPU memory of the sampler. Programs of one kind do not interrupt each other on a CPU unless the event is an
+/// NMI that hits another event's program; `busy` catches that.
+#[repr(C)]
+pub struct Scratch {
+    pub busy: u32,
+    /// Always 0, but read out of a map: a search that starts at a constant is followed by the verifier path by path.
+    pub zero: u32,
+    /// Where the last mapping was found: neighbouring frames often lie in one mapping.
+    pub last_mapping: u32,
+    pub reserved: u32,
+    pub walk: Walk,
+}
+
+/// What user space changes while the sampler runs.
+#[repr(C)]
+pub struct Control {
+    /// Which of the two counts maps is written; the other one is being read.
+    pub epoch: u32,
+}
+
+/// A segment of the mapping arena; an array element of its own, so that one look-up gives all of it.
+#[repr(C)]
+pub struct MappingSegment(pub [Mapping; MAPPINGS_PER_SEGMENT]);
+#[repr(C)]
+pub struct PageSegment(pub [Page; PAGES_PER_SEGMENT]);
+#[repr(C)]
+pub struct RowSegment(pub [Row; ROWS_PER_SEGMENT]);
+
+#[btf_map(name = "processes")]
+pub static PROCESSES: HashMap<u32, Process, 1024> = HashMap::new();
+#[btf_map(name = "followed")]
+pub static FOLLOWED: HashMap<u32, u32, 1024> = HashMap::new();
+#[btf_map(name = "mappings")]
+pub static MAPPINGS: ArrayOfMaps<Array<MappingSegment, 1, MMAPABLE>, MAPPING_SEGMENTS> = ArrayOfMaps::new();
+#[btf_map(name = "pages")]
+pub static PAGES: ArrayOfMaps<Array<PageSegment, 1, MMAPABLE>, PAGE_SEGMENTS> = ArrayOfMaps::new();
+#[btf_map(name = "rows")]
+pub static ROWS: ArrayOfMaps<Array<RowSegment, 1, MMAPABLE>, ROW_SEGMENTS> = ArrayOfMaps::new();
+#[btf_map(name = "rules")]
+pub static TABLE_RULES: Array<Rule, RULES, MMAPABLE> = Array::new();
+
+#[btf_map(name = "counts_0")]
+pub static COUNTS_0: HashMap<CountKey, u64, 4096> = HashMap::new();
+#[btf_map(name = "counts_1")]
+pub static COUNTS_1: HashMap<CountKey, u64, 4096> = HashMap::new();
+/// Hashes of stacks that user space has, at the slot that their low bits name. Overwriting one costs that its stack
+/// is sent again.
+#[btf_map(name = "sent")]
+pub static SENT: Array<u64, SENT_SLOTS> = Array::new();
+pub const SENT_SLOTS: usize = 1 << 16;
+
+#[btf_map(name = "ring")]
+pub static RING: RingBuf<u8, { 1 << 22 }> = RingBuf::new();
+#[btf_map(name = "scratch")]
+pub static SCRATCH: Array<Scratch, 1> = Array::new();
+#[btf_map(name = "deferred")]
+pub static DEFERRED: Array<Deferred, 1> = Array::new();
+#[btf_map(name = "counters")]
+pub static COUNTERS: PerCpuArray<[u64; Counter::COUNT], 1> = PerCpuArray::new();
+#[btf_map(name = "control")]
+pub static CONTROL: Array<Control, 1, MMAPABLE> = Array::new();
+
+/// 1: only processes in `followed`; 0: all.
+#[unsafe(no_mangle)]
+pub static FOLLOW: Global<u32> = Global::new(0);
+/// The ring buffer wakes user space when more bytes than this are waiting.
+#[unsafe(no_mangle)]
+pub static WAKE_BYTES: Global<u64> = Global::new(1 << 20);
+/// Offsets in bytes in the running kernel's structs, from its BTF.
+#[unsafe(no_mangle)]
+pub static TASK_FLAGS: Global<u32> = Global::new(0);
+#[unsafe(no_mangle)]
+pub static TASK_MM: Global<u32> = Global::new(0);
+#[unsafe(no_mangle)]
+pub static TASK_TGID: Global<u32> = Global::new(0);
+#[unsafe(no_mangle)]
+pub static TASK_PID: Global<u32> = Global::new(0);

@@ -1,0 +1,110 @@
+//! The user registers of a sample: those of the interrupted instruction, or those that the kernel saved on entry.
+
+use abi::record::Registers;
+use aya_ebpf::helpers::generated::{bpf_get_current_task_btf, bpf_probe_read_kernel, bpf_task_pt_regs};
+use aya_ebpf::programs::PerfEventContext;
+use core::ffi::c_void;
+
+/// Whose registers the sample has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    User,
+    Kernel,
+}
+
+/// What was found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    Whole,
+    /// A 32-bit task.
+    Compat32,
+    Nothing,
+}
+
+#[cfg(bpf_target_arch = "x86_64")]
+mod arch {
+    /// 64-bit words of `struct pt_regs` (arch/x86/include/uapi/asm/ptrace.h).
+    pub const WORDS: usize = 21;
+    /// Where the registers with DWARF numbers 0..16 are in it.
+    const DWARF: [usize; 16] = [10, 12, 11, 5, 14, 13, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0];
+    const RIP: usize = 16;
+    const CS: usize = 17;
+    /// `__USER32_CS` (arch/x86/include/asm/segment.h); the word also holds what the kernel keeps above 16 bits.
+    const USER32_CS: u64 = 0x23;
+
+    pub fn is_user(words: &[u64; WORDS]) -> bool {
+        words[CS] & 3 != 0
+    }
+    pub fn is_32_bit(words: &[u64; WORDS]) -> bool {
+        words[CS] & 0xffff == USER32_CS
+    }
+    #[inline(always)]
+    pub fn take(words: &[u64; WORDS], to: &mut abi::record::Registers) {
+        let mut number = 0;
+        while number < DWARF.len() {
+            to.all[number] = words[DWARF[number]];
+            number += 1;
+        }
+        (to.pc, to.sp, to.fp, to.lr) = (words[RIP], words[DWARF[7]], words[DWARF[6]], 0);
+    }
+}
+
+#[cfg(bpf_target_arch = "aarch64")]
+mod arch {
+    /// 64-bit words of `struct user_pt_regs` (arch/arm64/include/uapi/asm/ptrace.h): x0..x30, sp, pc, pstate.
+    pub const WORDS: usize = 34;
+    const SP: usize = 31;
+    const PC: usize = 32;
+    const PSTATE: usize = 33;
+
+    pub fn is_user(words: &[u64; WORDS]) -> bool {
+        words[PSTATE] & 0xf == 0
+    }
+    /// `PSR_MODE32_BIT`.
+    pub fn is_32_bit(words: &[u64; WORDS]) -> bool {
+        words[PSTATE] & 0x10 != 0
+    }
+    #[inline(always)]
+    pub fn take(words: &[u64; WORDS], to: &mut abi::record::Registers) {
+        let mut number = 0;
+        while number < 32 {
+            to.all[number] = words[number];
+            number += 1;
+        }
+        (to.pc, to.sp, to.fp, to.lr) = (words[PC], words[SP], words[29], words[30]);
+    }
+}
+
+/// Fills `to` with the user registers of the current task.
+#[inline(always)]
+pub fn read(context: &PerfEventContext, to: &mut Registers) -> (Mode, Found) {
+    let mut words = [0u64; arch::WORDS];
+    let from = context.ctx as *const u64;
+    let mut index = 0;
+    while index < arch::WORDS {
+        // SAFETY: the context begins with the interrupted registers; whole aligned words, as the verifier asks.
+        words[index] = unsafe { core::ptr::read_volatile(from.add(index)) };
+        index += 1;
+    }
+    let mode = if arch::is_user(&words) { Mode::User } else { Mode::Kernel };
+    if mode == Mode::Kernel && !saved(&mut words) {
+        return (mode, Found::Nothing);
+    }
+    if arch::is_32_bit(&words) {
+        return (mode, Found::Compat32);
+    }
+    arch::take(&words, to);
+    (mode, Found::Whole)
+}
+
+/// The registers that the kernel saved when the task entered it.
+#[inline(always)]
+fn saved(words: &mut [u64; arch::WORDS]) -> bool {
+    // SAFETY: the task is the current one; the read is of the size of the destination.
+    unsafe {
+        let from = bpf_task_pt_regs(bpf_get_current_task_btf() as *mut _) as *const c_void;
+        !from.is_null()
+            && bpf_probe_read_kernel(words.as_mut_ptr() as *mut c_void, (arch::WORDS * 8) as u32, from) == 0
+            && arch::is_user(words)
+    }
+}

@@ -1,0 +1,168 @@
+//! One sample: who is it, its kernel stack, its user stack, and where the result goes.
+
+use abi::counter::Counter;
+use abi::process::flags;
+use abi::record::{KERNEL_WORDS, TURNS, WORDS};
+use abi::stop::Stop;
+use abi::word::{TAG_SHIFT, kind};
+use aya_ebpf::EbpfContext;
+use aya_ebpf::helpers::generated::{bpf_get_smp_processor_id, bpf_get_stack, bpf_ktime_get_ns, bpf_loop};
+use aya_ebpf::helpers::{bpf_get_current_comm, bpf_get_current_pid_tgid};
+use aya_ebpf::macros::perf_event;
+use aya_ebpf::programs::PerfEventContext;
+use core::ffi::c_void;
+
+use crate::count::{count, count_known, note};
+use crate::defer::defer;
+use crate::emit;
+use crate::kernel::Task;
+use crate::maps::{FOLLOW, FOLLOWED, PROCESSES, SCRATCH, SENT, SENT_SLOTS, Scratch};
+use crate::registers::{self, Found, Mode};
+use crate::target::Current;
+
+/// Runs at every tick of a CPU's perf event; whatever happens ends in exactly one outcome.
+#[perf_event]
+pub fn sample(context: PerfEventContext) -> u32 {
+    note(Counter::Samples);
+    note(outcome(&context));
+    0
+}
+
+#[inline(always)]
+fn outcome(context: &PerfEventContext) -> Counter {
+    let id = bpf_get_current_pid_tgid();
+    if id == 0 {
+        return Counter::Idle;
+    }
+    let pid = (id >> 32) as u32;
+    if FOLLOW.load() != 0 && FOLLOWED.get_ptr(pid).is_none() {
+        return Counter::Filtered;
+    }
+    // SAFETY: no arguments.
+    let cpu = unsafe { bpf_get_smp_processor_id() };
+    let Some(scratch) = SCRATCH.get_ptr_mut(cpu) else { return Counter::LostScratch };
+    // SAFETY: this CPU's element; `busy` keeps a program that interrupts this one out.
+    unsafe {
+        if (*scratch).busy != 0 {
+            return Counter::LostScratch;
+        }
+        (*scratch).busy = 1;
+        let outcome = take(context, scratch, id, cpu);
+        (*scratch).busy = 0;
+        outcome
+    }
+}
+
+#[inline(always)]
+fn take(context: &PerfEventContext, scratch: *mut Scratch, id: u64, cpu: u32) -> Counter {
+    // SAFETY: this CPU's element, which `outcome` holds.
+    let walk = unsafe { &mut (*scratch).walk };
+    let header = &mut walk.stack.header;
+    header.key.pid = (id >> 32) as u32;
+    header.key.tid = id as u32;
+    header.key.comm = bpf_get_current_comm().unwrap_or_default();
+    // SAFETY: no arguments.
+    header.time = unsafe { bpf_ktime_get_ns() };
+    let (mode, found) = registers::read(context, &mut walk.registers);
+    let kernel = if mode == Mode::Kernel { kernel_stack(context, &mut walk.stack.words) } else { 0 };
+    walk.begin(kernel, 0);
+
+    let task = Task::current();
+    let stop = if task.is_kernel_thread() || found == Found::Nothing || walk.registers.pc == 0 {
+        Stop::NoUserStack
+    } else if !task.has_memory() {
+        Stop::Exiting
+    } else if found == Found::Compat32 {
+        Stop::Compat32
+    } else {
+        let Some(process) = PROCESSES.get_ptr(walk.stack.header.key.pid) else { return defer(scratch, cpu) };
+        // SAFETY: user space replaces elements whole; a replaced one stays readable while this program runs.
+        let process = unsafe { *process };
+        let Some(current) = Current::new(scratch, &process) else { return defer(scratch, cpu) };
+        return match walk_user(scratch, current) {
+            Stop::TableNotReady => defer(scratch, cpu),
+            Stop::NoMapping if process.flags & flags::SETTLED == 0 => defer(scratch, cpu),
+            _ => keep(scratch),
+        };
+    };
+    walk.end(stop);
+    keep(scratch)
+}
+
+#[inline(always)]
+fn kernel_stack(context: &PerfEventContext, words: &mut [u64; WORDS]) -> u32 {
+    // SAFETY: the buffer is longer than the size that is given.
+    let bytes = unsafe {
+        bpf_get_stack(context.as_ptr(), words.as_mut_ptr() as *mut c_void, (KERNEL_WORDS * 8) as u32, 0)
+    };
+    if bytes > 0 { bytes as u32 / 8 } else { 0 }
+}
+
+/// What the loop carries.
+struct Carry {
+    scratch: *mut Scratch,
+    current: Current,
+    more: bool,
+}
+
+/// Walks the user stack and gives the reason why it ended.
+#[inline(always)]
+fn walk_user(scratch: *mut Scratch, current: Current) -> Stop {
+    let mut carry = Carry { scratch, current, more: true };
+    // SAFETY: the callback takes the context that is given here, which outlives the loop.
+    unsafe { bpf_loop(TURNS, frame as *mut c_void, &raw mut carry as *mut c_void, 0) };
+    // SAFETY: this CPU's element.
+    let walk = unsafe { &mut (*scratch).walk };
+    if carry.more {
+        walk.end(Stop::TooDeep);
+        return Stop::TooDeep;
+    }
+    let last = walk.stack.words[last_index(walk.stack.header.total)];
+    if last >> TAG_SHIFT != kind::END as u64 {
+        return Stop::Root;
+    }
+    match (last >> 48) as u8 {
+        code if code == Stop::TableNotReady as u8 => Stop::TableNotReady,
+        code if code == Stop::NoMapping as u8 => Stop::NoMapping,
+        _ => Stop::Root,
+    }
+}
+
+#[inline(always)]
+fn last_index(total: u32) -> usize {
+    let last = total.wrapping_sub(1) as usize;
+    let index = if last < WORDS { last } else { abi::record::HEAD + (last & (abi::record::HEAD - 1)) };
+    index & (WORDS - 1)
+}
+
+extern "C" fn frame(_index: u32, carry: *mut c_void) -> i64 {
+    // SAFETY: `walk_user` gave the pointer; nothing else holds it while the loop runs.
+    let carry = unsafe { &mut *(carry as *mut Carry) };
+    // SAFETY: this CPU's element.
+    let walk = unsafe { &mut (*carry.scratch).walk };
+    carry.more = walk::turn::<crate::Native, Current>(&mut carry.current, walk);
+    !carry.more as i64
+}
+
+/// Counts a finished stack; sends it first if user space may not have it.
+#[inline(always)]
+fn keep(scratch: *mut Scratch) -> Counter {
+    // SAFETY: this CPU's element.
+    let stack = unsafe { &mut (*scratch).walk.stack };
+    if count_known(&stack.header.key) {
+        return Counter::Counted;
+    }
+    let hash = stack.header.key.hash;
+    let mark = walk::mix(hash, stack.header.key.pid as u64);
+    let Some(slot) = SENT.get_ptr_mut(hash as u32 & (SENT_SLOTS as u32 - 1)) else { return Counter::LostScratch };
+    // SAFETY: two CPUs may write one slot; either value is a stack that was sent.
+    unsafe {
+        if *slot != mark {
+            if !emit::stack(stack) {
+                return Counter::LostStack;
+            }
+            *slot = mark;
+        }
+    }
+    count(&stack.header.key)
+}

@@ -1,0 +1,143 @@
+//! The current task as the walkers see it.
+
+use abi::process::{
+    MAPPING_SEGMENTS, MAPPINGS_PER_SEGMENT, Mapping, PAGES_PER_SEGMENT, Process, ROWS_PER_SEGMENT,
+};
+use abi::table::{PAGE_BITS, PAGE_MASK, Page, Row, Rule};
+use aya_ebpf::helpers::generated::bpf_probe_read_user;
+use core::ffi::c_void;
+use walk::Target;
+
+use crate::maps::{MAPPINGS, MappingSegment, PAGES, PageSegment, ROWS, RowSegment, Scratch, TABLE_RULES};
+
+/// A process whose mappings are known; lies on the program's stack, so that nothing is looked up twice.
+#[derive(Clone, Copy)]
+pub struct Current {
+    scratch: *mut Scratch,
+    segment: *const MappingSegment,
+    first: u32,
+    count: u32,
+}
+
+impl Current {
+    #[inline(always)]
+    pub fn new(scratch: *mut Scratch, process: &Process) -> Option<Current> {
+        let segment = process.first_mapping / MAPPINGS_PER_SEGMENT as u32;
+        let segment = MAPPINGS.get(segment & (MAPPING_SEGMENTS as u32 - 1))?.get_ptr(0)?;
+        let first = process.first_mapping & (MAPPINGS_PER_SEGMENT as u32 - 1);
+        // SAFETY: the scratch is this CPU's.
+        unsafe { (*scratch).last_mapping = first };
+        Some(Current { scratch, segment, first, count: process.mappings })
+    }
+
+    #[inline(always)]
+    fn zero(&self) -> u32 {
+        // SAFETY: the scratch is this CPU's; the volatile read keeps the verifier from knowing the value.
+        unsafe { core::ptr::read_volatile(&raw const (*self.scratch).zero) }
+    }
+
+    #[inline(always)]
+    fn at(&self, index: u32) -> *const Mapping {
+        let base = self.segment as *const Mapping;
+        // SAFETY: the index is masked to the segment's length.
+        unsafe { base.add(index as usize & (MAPPINGS_PER_SEGMENT - 1)) }
+    }
+
+    /// Index of the last mapping that begins at or before `pc`, or the first one.
+    #[inline(always)]
+    fn search(&self, pc: u64) -> u32 {
+        let mut low = self.zero();
+        let mut length = self.count;
+        let mut step = 0;
+        while step < MAPPINGS_PER_SEGMENT.ilog2() + 1 {
+            if length <= 1 {
+                break;
+            }
+            let half = length / 2;
+            // SAFETY: a masked index into the segment.
+            if unsafe { (*self.at(self.first.wrapping_add(low).wrapping_add(half))).begin } <= pc {
+                low = low.wrapping_add(half);
+            }
+            length -= half;
+            step += 1;
+        }
+        self.first.wrapping_add(low)
+    }
+}
+
+impl Target for Current {
+    #[inline(always)]
+    fn read_u64(&mut self, address: u64) -> Option<u64> {
+        let mut value = 0u64;
+        // SAFETY: 8 bytes into 8 bytes; a bad address gives an error.
+        let error = unsafe { bpf_probe_read_user(&raw mut value as *mut c_void, 8, address as *const c_void) };
+        if error == 0 { Some(value) } else { None }
+    }
+
+    #[inline(always)]
+    fn mapping(&mut self, pc: u64) -> Option<Mapping> {
+        if self.count == 0 {
+            return None;
+        }
+        // SAFETY: masked indices; the scratch is this CPU's.
+        unsafe {
+            let last = &*self.at((*self.scratch).last_mapping);
+            if pc >= last.begin && pc < last.end {
+                return Some(*last);
+            }
+            let index = self.search(pc);
+            let found = &*self.at(index);
+            if pc < found.begin || pc >= found.end {
+                return None;
+            }
+            (*self.scratch).last_mapping = index;
+            Some(*found)
+        }
+    }
+
+    #[inline(always)]
+    fn rule(&mut self, mapping: &Mapping, offset: u64) -> Rule {
+        find_rule(mapping, offset, self.zero()).unwrap_or(Rule::NONE)
+    }
+}
+
+#[inline(always)]
+fn find_rule(mapping: &Mapping, offset: u64, zero: u32) -> Option<Rule> {
+    let page = ((offset >> PAGE_BITS) as u32).wrapping_sub(mapping.pages.first);
+    if page >= mapping.pages.count {
+        return None;
+    }
+    let index = mapping.page_base.wrapping_add(page);
+    let segment = PAGES.get(index / PAGES_PER_SEGMENT as u32)?.get_ptr(0)? as *const PageSegment as *const Page;
+    // SAFETY: the index is masked to the segment's length.
+    let page = unsafe { *segment.add(index as usize & (PAGES_PER_SEGMENT - 1)) };
+    let segment = ROWS.get(page.first_row / ROWS_PER_SEGMENT as u32)?.get_ptr(0)? as *const RowSegment as *const Row;
+    if page.rows == 0 {
+        return None;
+    }
+    let row = search_row(segment, page, (offset & PAGE_MASK) as u16, zero);
+    TABLE_RULES.get(row.rule as u32).copied()
+}
+
+/// The last row of a page at or before `low`; there is one, since a page's first row begins at 0.
+#[inline(always)]
+fn search_row(segment: *const Row, page: Page, low: u16, zero: u32) -> Row {
+    let mut at = page.first_row.wrapping_add(zero);
+    let mut length = page.rows;
+    let mut step = 0;
+    while step < PAGE_BITS + 1 {
+        if length <= 1 {
+            break;
+        }
+        let half = length / 2;
+        let middle = at.wrapping_add(half);
+        // SAFETY: the index is masked to the segment's length.
+        if unsafe { (*segment.add(middle as usize & (ROWS_PER_SEGMENT - 1))).low } <= low {
+            at = middle;
+        }
+        length -= half;
+        step += 1;
+    }
+    // SAFETY: as above.
+    unsafe { *segment.add(at as usize & (ROWS_PER_SEGMENT - 1)) }
+}

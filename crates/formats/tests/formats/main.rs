@@ -1,0 +1,11 @@
+//! Tests of all formats but the HTML view, on one synthetic profile and on random ones.
+
+mod expected;
+mod folded;
+mod output;
+mod pprof;
+mod random;
+mod schema;
+mod speedscope;
+mod svg;
+mod synthetic;

@@ -1,0 +1,278 @@
+//! Makes a table: finds the functions, orders them by place, runs each, and lays the rows out in pages.
+
+use abi::table::{PAGE_BITS, Rule, unsupported};
+
+use crate::error::BuildError;
+use crate::frames::convert::{self, Convention};
+use crate::frames::cursor::Cursor;
+use crate::frames::entries::{Cie, Cies, Entries, Function, Id};
+use crate::frames::instructions::Machine;
+use crate::frames::section::{self, FrameSection};
+use crate::image::Image;
+use crate::limits::{MAX_FDES, MAX_FRAME_BYTES, MAX_PAGES, MAX_ROWS_PER_FDE, MIN_GAP};
+use crate::pages::Pages;
+use crate::rules::Rules;
+use crate::sigreturn;
+use crate::stats::TableStats;
+use crate::table::UnwindTable;
+
+/// See [`UnwindTable::build`].
+pub(crate) fn build(image: &Image) -> Result<UnwindTable, BuildError> {
+    let code = code_ranges(image);
+    let (first_page, last_page) = page_span(&code)?;
+    let frames = section::find(image);
+    if let Some(frames) = frames.filter(|f| f.bytes.len() > MAX_FRAME_BYTES) {
+        return Err(BuildError::FramesTooLarge { bytes: frames.bytes.len() });
+    }
+    let mut stats = TableStats::default();
+    let frames = frames.map(|f| Frames::read(f, &code, first_page << PAGE_BITS, &mut stats)).transpose()?;
+    let mut builder = Builder {
+        image,
+        base: first_page << PAGE_BITS,
+        pages: Pages::new(first_page),
+        rules: Rules::new(),
+        rows: Vec::new(),
+        stats,
+    };
+    builder.add_code(&code, frames.as_ref())?;
+    let (pages, rows) = builder.pages.finish(last_page)?;
+    let (rules, mut stats) = (builder.rules.finish(), builder.stats);
+    stats.count_rows(&rows, &rules);
+    Ok(UnwindTable { architecture: image.architecture(), first_page: first_page as u32, pages, rows, rules, stats })
+}
+
+/// The bytes of the file that one executable segment has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct CodeRange {
+    begin: u64,
+    end: u64,
+    /// Address of the byte at `begin`.
+    vaddr: u64,
+}
+
+impl CodeRange {
+    /// Place in the file of the code at an address.
+    fn place(&self, vaddr: u64) -> Option<u64> {
+        let into = vaddr.checked_sub(self.vaddr)?;
+        (into < self.end - self.begin).then(|| self.begin + into)
+    }
+}
+
+/// The executable segments within the file, in its order and without overlaps.
+fn code_ranges(image: &Image) -> Vec<CodeRange> {
+    let clipped = image.segments().iter().filter(|s| s.is_executable()).map(|s| CodeRange {
+        begin: s.file_offset.min(image.size()),
+        end: s.file_offset.saturating_add(s.file_size).min(image.size()),
+        vaddr: s.vaddr,
+    });
+    let mut ranges: Vec<CodeRange> = clipped.collect();
+    ranges.sort_by_key(|r| r.begin);
+    let mut end = 0;
+    for range in &mut ranges {
+        let overlap = end.max(range.begin) - range.begin;
+        range.begin += overlap;
+        range.vaddr = range.vaddr.wrapping_add(overlap);
+        end = end.max(range.end);
+    }
+    ranges.retain(|r| r.begin < r.end && r.vaddr.checked_add(r.end - r.begin).is_some());
+    ranges
+}
+
+/// First and last page with code.
+fn page_span(code: &[CodeRange]) -> Result<(u64, u64), BuildError> {
+    let (Some(first), Some(last)) = (code.first(), code.last()) else { return Err(BuildError::NoCode) };
+    let (first, last) = (first.begin >> PAGE_BITS, (last.end - 1) >> PAGE_BITS);
+    let pages = last - first + 1;
+    if pages > MAX_PAGES as u64 || u32::try_from(first).is_err() {
+        return Err(BuildError::CodeTooLarge { pages });
+    }
+    Ok((first, last))
+}
+
+/// A function by its place in the file, relative to the first page of the table; and its FDE.
+#[derive(Clone, Copy)]
+struct Placed {
+    begin: u32,
+    end: u32,
+    cie: u32,
+    /// Where in the section the rest of the FDE is.
+    rest: (u32, u32),
+}
+
+/// The unwind information of a file, with its functions in the order of their places.
+struct Frames<'a> {
+    section: FrameSection<'a>,
+    cies: Cies<'a>,
+    functions: Vec<Placed>,
+}
+
+impl<'a> Frames<'a> {
+    fn read(
+        section: FrameSection<'a>,
+        code: &[CodeRange],
+        base: u64,
+        stats: &mut TableStats,
+    ) -> Result<Frames<'a>, BuildError> {
+        let mut frames = Frames { section, cies: Cies::read(section)?, functions: Vec::new() };
+        let mut entries = Entries::new(section);
+        for entry in &mut entries {
+            let Id::Fde(cie) = entry.id else { continue };
+            let Some((index, function)) = frames.function(cie, entry.body) else {
+                stats.lost_fdes += 1;
+                continue;
+            };
+            let Some(placed) = place(code, base, index, &function) else {
+                stats.outside_fdes += 1;
+                continue;
+            };
+            if frames.functions.len() == MAX_FDES {
+                return Err(BuildError::TooManyFdes);
+            }
+            frames.functions.push(placed);
+        }
+        stats.broken_framing = u32::from(entries.broken);
+        frames.functions.sort_by_key(|f| f.begin);
+        let all = frames.functions.len();
+        frames.functions.dedup_by_key(|f| f.begin);
+        stats.duplicate_fdes = (all - frames.functions.len()) as u32;
+        Ok(frames)
+    }
+
+    fn function(&self, cie: Option<usize>, body: Cursor<'a>) -> Option<(u32, Function<'a>)> {
+        let index = self.cies.find(cie?)?;
+        Some((index, Function::parse(self.section, self.cies.get(index)?, body)?))
+    }
+
+    /// The functions that begin within `begin..end`, relative to the first page of the table.
+    fn within(&self, begin: u64, end: u64) -> &[Placed] {
+        let index = |place: u64| self.functions.partition_point(|f| u64::from(f.begin) < place);
+        &self.functions[index(begin)..index(end)]
+    }
+}
+
+/// Where in the file a function's code is; `None` for one without code in an executable segment.
+fn place(code: &[CodeRange], base: u64, cie: u32, function: &Function<'_>) -> Option<Placed> {
+    let (range, begin) = code.iter().find_map(|range| Some((range, range.place(function.address)?)))?;
+    let end = begin.saturating_add(function.size).min(range.end);
+    let (rest, rest_end) = (function.rest.position(), function.rest.end());
+    // a table spans less than 4 GiB of the file, and a section has at most 1 GiB
+    (end > begin).then_some(Placed {
+        begin: (begin - base) as u32,
+        end: (end - base) as u32,
+        cie,
+        rest: (rest as u32, rest_end as u32),
+    })
+}
+
+struct Builder<'i> {
+    image: &'i Image,
+    /// Place in the file of the first page.
+    base: u64,
+    pages: Pages,
+    rules: Rules,
+    /// Rows of the function at hand, by place in the file.
+    rows: Vec<(u64, Rule)>,
+    stats: TableStats,
+}
+
+impl Builder<'_> {
+    fn add_code(&mut self, code: &[CodeRange], frames: Option<&Frames<'_>>) -> Result<(), BuildError> {
+        let mut machine = frames.map(|f| Machine::new(f.section));
+        for range in code {
+            self.push(range.begin, Rule::NONE)?;
+            let end = match (frames, &mut machine) {
+                (Some(frames), Some(machine)) => self.add_functions(*range, frames, machine)?,
+                _ => range.begin,
+            };
+            self.add_gap(end, range.end)?;
+            self.pages.end_segment(range.end - 1)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the functions of one segment; returns the place behind the last one.
+    fn add_functions<'a>(
+        &mut self,
+        range: CodeRange,
+        frames: &Frames<'a>,
+        machine: &mut Machine<'a>,
+    ) -> Result<u64, BuildError> {
+        let functions = frames.within(range.begin - self.base, range.end - self.base);
+        let mut described = range.begin;
+        for (i, function) in functions.iter().enumerate() {
+            let begin = self.base + u64::from(function.begin);
+            // the next one begins inside of this one if one of them is a remain
+            let next = functions.get(i + 1).map_or(u32::MAX, |next| next.begin);
+            let end = self.base + u64::from(function.end.min(next));
+            self.add_gap(described, begin)?;
+            self.stats.fdes += 1;
+            let vaddr = range.vaddr + (begin - range.begin);
+            if self.run(frames, machine, function, begin, end, vaddr).is_some() {
+                for i in 0..self.rows.len() {
+                    self.push(self.rows[i].0, self.rows[i].1)?;
+                }
+            } else {
+                self.stats.bad_fdes += 1;
+                self.push(begin, Rule::unsupported(unsupported::BAD_FDE))?;
+            }
+            described = end;
+        }
+        Ok(described)
+    }
+
+    /// Fills `rows` with the rows of a function; `None` if its FDE is bad.
+    fn run<'a>(
+        &mut self,
+        frames: &Frames<'a>,
+        machine: &mut Machine<'a>,
+        function: &Placed,
+        begin: u64,
+        end: u64,
+        vaddr: u64,
+    ) -> Option<()> {
+        let cie = frames.cies.get(function.cie)?;
+        let rest = Cursor::within(frames.section.bytes, function.rest.0 as usize, function.rest.1 as usize)?;
+        let instructions = Function::instructions(cie, rest)?;
+        let convention = self.convention(cie);
+        let rows = &mut self.rows;
+        rows.clear();
+        machine.run(cie, vaddr, instructions, |at, state| {
+            if at < end - begin && rows.len() <= MAX_ROWS_PER_FDE {
+                let rule = convert::rule(convention, state);
+                if rows.last().is_none_or(|last| last.1 != rule) {
+                    rows.push((begin + at, rule));
+                }
+            }
+        })?;
+        (rows.len() <= MAX_ROWS_PER_FDE).then_some(())
+    }
+
+    fn convention(&self, cie: &Cie<'_>) -> Convention {
+        Convention { architecture: self.image.architecture(), return_register: cie.return_register, signal: cie.signal }
+    }
+
+    /// Code that no function covers: padding, where the rule before goes on, or more, where nothing holds; in either, a
+    /// signal return trampoline is recognised.
+    fn add_gap(&mut self, begin: u64, end: u64) -> Result<(), BuildError> {
+        if begin >= end {
+            return Ok(());
+        }
+        if end - begin < MIN_GAP {
+            self.stats.paddings += 1;
+        } else {
+            self.stats.gaps += 1;
+            self.push(begin, Rule::NONE)?;
+        }
+        let image = self.image;
+        sigreturn::find(image.architecture(), image.file_bytes(begin, end - begin), |place| {
+            self.stats.trampolines += 1;
+            self.push(begin + place.start as u64, Rule::SIGNAL)?;
+            self.push(begin + place.end as u64, Rule::NONE)
+        })
+    }
+
+    fn push(&mut self, place: u64, rule: Rule) -> Result<(), BuildError> {
+        let number = self.rules.number(rule);
+        self.pages.push(place, number)
+    }
+}

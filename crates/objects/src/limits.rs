@@ -1,0 +1,31 @@
+//! How much of a file is read, and how large a table may grow.
+//!
+//! The largest real files (browsers, compilers) stay below a tenth of each. Beyond a limit there is a named error or a
+//! named rule, never exhausted memory.
+
+/// Rows of one table. 64 MiB.
+pub const MAX_ROWS: usize = 16 << 20;
+/// Distinct rules of one table; what needs more gets `unsupported::TOO_MANY_RULES`.
+pub const MAX_RULES: usize = 1 << 14;
+/// Pages from the first to the last executable one: just below 4 GiB of file.
+pub const MAX_PAGES: usize = (1 << 20) - 1;
+/// Bytes of `.eh_frame` or `.debug_frame`.
+pub const MAX_FRAME_BYTES: usize = 1 << 30;
+/// Functions (frame description entries) in the code of one file.
+pub const MAX_FDES: usize = 8 << 20;
+/// Common information entries of one file.
+pub const MAX_CIES: usize = 1 << 18;
+/// Nesting of `DW_CFA_remember_state`; compilers stay below ten.
+pub const MAX_REMEMBERED: usize = 1024;
+/// Operations of a DWARF expression that are looked at.
+pub const MAX_OPERATIONS: usize = 32;
+/// Program headers: the kernel loads at most 64 KiB of them (`load_elf_phdrs`), of 56 bytes each.
+pub const MAX_PROGRAM_HEADERS: usize = 65536 / 56;
+/// Bytes of a build-id; linkers write 8 to 32.
+pub const MAX_BUILD_ID: usize = 64;
+/// Bytes of notes that are searched for a build-id, per segment or section.
+pub const MAX_NOTES: usize = 64 << 10;
+/// Functions less than this many bytes apart have padding between them, no code: no row is spent on it.
+pub const MIN_GAP: u64 = 16;
+/// Rows of one function; one with more is taken for damaged.
+pub const MAX_ROWS_PER_FDE: usize = 1 << 20;

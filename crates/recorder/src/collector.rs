@@ -1,0 +1,594 @@
+//! The collector: brings what the sampler sends and what the kernel says of processes into one order, keeps the
+//! sampler's maps in step, and puts stacks and counts together.
+
+use std::collections::VecDeque;
+use std::io;
+use std::time::{Duration, Instant};
+
+use abi::process::{Mapping, Pages, code, flags};
+use abi::record::CountKey;
+use abi::stop::Stop;
+use abi::word::{TAG_SHIFT, Word};
+use aya::maps::{HashMap, MapData, RingBuf};
+use processes::{Change, Event, ProcessTable, Sideband, TimedEvent};
+use rustc_hash::{FxHashMap, FxHashSet};
+use symbols::PerfMap;
+
+use crate::builders::Builders;
+use crate::counts::Counts;
+use crate::deferred::{Walked, Walker};
+use crate::known_objects::{KnownObjects, TableState};
+use crate::process_map::ProcessMap;
+use crate::ring::{DeferredSample, NewStack, Record, decode};
+use crate::stacks::{Node, RawThread, Stacks};
+use crate::tables::Tables;
+
+/// Between two drains of the counts.
+const COUNTS_EVERY: Duration = Duration::from_secs(1);
+/// A table without users is kept so long, in case its program is started again.
+const TABLE_LINGERS: Duration = Duration::from_secs(10);
+/// Deferred samples outside all mappings after which a process's mappings count as complete, until the next one.
+const SETTLED_AFTER: u32 = 16;
+/// Between two readings of one process's /proc/PID/maps because a sample fell outside.
+const RESCAN_EVERY: Duration = Duration::from_secs(1);
+
+/// What is known of a process for its label.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ProcessInfo {
+    /// Process id.
+    pub pid: u32,
+    /// Name of its first thread, last seen.
+    pub comm: Vec<u8>,
+    /// Arguments, each ended by a NUL; `None` if they could not be read.
+    pub command_line: Option<Vec<u8>>,
+}
+
+/// Things that went wrong and do not end a recording, for the summary.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Troubles {
+    /// Process events that the kernel dropped; the table was read anew from /proc.
+    pub lost_events: u64,
+    /// Counts whose stack never came.
+    pub missing_stacks: u64,
+    /// Records of the ring buffer that could not be decoded.
+    pub bad_records: u64,
+    /// Samples that were deferred and walked here.
+    pub deferred: u64,
+    /// The last refusal of room for a process or a table.
+    pub no_room: Option<String>,
+    /// The counts could not be read.
+    pub counts_error: Option<String>,
+}
+
+/// A deferred sample that waits for a table.
+struct Parked {
+    sample: Box<DeferredSample>,
+    instance: u64,
+    mappings: Vec<Mapping>,
+    needs: u32,
+}
+
+/// What the collector keeps about a process besides the process table.
+#[derive(Default)]
+struct Attention {
+    /// Objects it maps, as entered as their user.
+    objects: Vec<u32>,
+    /// It was sampled: its tables are wanted.
+    hot: bool,
+    /// Deferred samples outside all mappings since the last change.
+    outside: u32,
+    rescanned: Option<Instant>,
+}
+
+/// Its parts are public within the crate for [`crate::recording`], which takes it apart at the end.
+pub(crate) struct Collector {
+    pub(crate) table: ProcessTable,
+    sideband: Sideband,
+    ring: RingBuf<MapData>,
+    counts: Counts,
+    processes: ProcessMap,
+    followed: Option<HashMap<MapData, u32, u32>>,
+    pub(crate) tables: Tables,
+    pub(crate) objects: KnownObjects,
+    builders: Builders,
+    walker: Walker,
+    pub(crate) stacks: Stacks,
+    pub(crate) known: FxHashMap<u64, ProcessInfo>,
+    pub(crate) perf_maps: FxHashMap<u64, Option<PerfMap>>,
+    pub(crate) troubles: Troubles,
+    recent: FxHashMap<u32, u64>,
+    attention: FxHashMap<u32, Attention>,
+    dirty: FxHashSet<u32>,
+    parked: Vec<Parked>,
+    idle_objects: FxHashMap<u32, Instant>,
+    counted_at: Instant,
+}
+
+/// What a collector is made of.
+pub(crate) struct Parts {
+    pub(crate) table: ProcessTable,
+    pub(crate) sideband: Sideband,
+    pub(crate) ring: RingBuf<MapData>,
+    pub(crate) counts: Counts,
+    pub(crate) processes: ProcessMap,
+    pub(crate) followed: Option<HashMap<MapData, u32, u32>>,
+    pub(crate) tables: Tables,
+    pub(crate) builders: Builders,
+}
+
+impl Collector {
+    /// Enters the processes that the table knows.
+    pub(crate) fn new(parts: Parts) -> Collector {
+        let mut collector = Collector {
+            table: parts.table,
+            sideband: parts.sideband,
+            ring: parts.ring,
+            counts: parts.counts,
+            processes: parts.processes,
+            followed: parts.followed,
+            tables: parts.tables,
+            objects: KnownObjects::new(),
+            builders: parts.builders,
+            walker: Walker::new(),
+            stacks: Stacks::default(),
+            known: FxHashMap::default(),
+            perf_maps: FxHashMap::default(),
+            troubles: Troubles::default(),
+            recent: FxHashMap::default(),
+            attention: FxHashMap::default(),
+            dirty: FxHashSet::default(),
+            parked: Vec::new(),
+            idle_objects: FxHashMap::default(),
+            counted_at: Instant::now(),
+        };
+        let pids: Vec<u32> = collector.table.iter().map(|process| process.pid).collect();
+        pids.iter().for_each(|pid| collector.started(*pid));
+        collector.flush();
+        collector
+    }
+
+    /// Whether only some processes are recorded, whose tables are then made ahead of need.
+    fn selective(&self) -> bool {
+        self.followed.is_some()
+    }
+
+    /// Waits until there is something to do or `timeout` is over, and does it.
+    pub(crate) fn step(&mut self, timeout: Duration) -> io::Result<()> {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let ready = {
+            let mut fds = vec![PollFd::new(&self.ring, PollFlags::IN)];
+            fds.push(PollFd::from_borrowed_fd(self.builders.ready(), PollFlags::IN));
+            fds.extend(self.sideband.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+            let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
+            match poll(&mut fds, Some(&timeout)) {
+                Ok(ready) => ready,
+                // a signal: the caller looks at what it was
+                Err(rustix::io::Errno::INTR) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        };
+        if ready > 0 {
+            // events come in bursts (an exec is a dozen): let the burst end
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.pump();
+        if self.counted_at.elapsed() >= COUNTS_EVERY {
+            self.drain_counts();
+            self.free_idle_tables();
+        }
+        Ok(())
+    }
+
+    /// Takes what has come, in the order in which it happened.
+    fn pump(&mut self) {
+        // the ring first: whatever a deferred sample depends on was reported before the sample was taken
+        let mut deferred = self.read_ring();
+        let mut events = Vec::new();
+        self.sideband.drain(&mut events);
+        deferred.make_contiguous().sort_by_key(|sample| sample.time);
+        for event in &events {
+            while deferred.front().is_some_and(|sample| sample.time < event.time) {
+                let sample = deferred.pop_front();
+                sample.into_iter().for_each(|sample| self.resolve(sample));
+            }
+            self.apply(event);
+        }
+        deferred.into_iter().for_each(|sample| self.resolve(sample));
+        self.table.reap().iter().for_each(|pid| self.exited(*pid));
+        self.keep_gone();
+        self.take_tables();
+        self.flush();
+    }
+
+    fn read_ring(&mut self) -> VecDeque<Box<DeferredSample>> {
+        let mut deferred = VecDeque::new();
+        let mut stacks = Vec::new();
+        while let Some(item) = self.ring.next() {
+            match decode(&item) {
+                Some(Record::Stack(stack)) => stacks.push(stack),
+                Some(Record::Deferred(sample)) => deferred.push_back(sample),
+                None => self.troubles.bad_records += 1,
+            }
+        }
+        stacks.iter().for_each(|stack| self.add_stack(stack));
+        deferred
+    }
+
+    fn add_stack(&mut self, stack: &NewStack) {
+        let (pid, hash) = (stack.key.pid, stack.key.hash);
+        self.stacks.add(pid, hash, &stack.words);
+        if let Some(instance) = self.recent.get(&pid) {
+            self.open_perf_map(*instance, pid, &stack.words);
+        }
+    }
+
+    /// JIT code is named by a file of the process, which must be opened while there is a way to it.
+    fn open_perf_map(&mut self, instance: u64, pid: u32, words: &[u64]) {
+        let jit = words.iter().any(|word| matches!(Word::decode(*word), Word::Raw { .. }));
+        if jit {
+            let opened = self.perf_maps.entry(instance).or_insert(None);
+            if opened.is_none() {
+                *opened = PerfMap::open(pid).ok();
+            }
+        }
+    }
+
+    fn apply(&mut self, event: &TimedEvent) {
+        match self.table.apply(event) {
+            Change::Started { pid, parent, complete } => {
+                if !complete {
+                    self.table.rescan(pid);
+                }
+                self.started(pid);
+                let as_parent = complete && !self.dirty.contains(&parent);
+                if as_parent && matches!(self.processes.copy(parent, pid), Ok(true)) {
+                    self.dirty.remove(&pid);
+                    self.note_objects_of_child(parent, pid);
+                }
+            }
+            Change::Execed { pid } | Change::Mapped { pid, .. } | Change::Unmapped { pid, .. } => {
+                self.dirty.insert(pid);
+            }
+            Change::Exited { pid } => self.exited(pid),
+            Change::Lost { count } => self.resync(count),
+            Change::RangesFull { .. }
+            | Change::Nothing
+            | Change::Renamed { .. }
+            | Change::ThreadStarted { .. }
+            | Change::ThreadExited { .. } => {}
+        }
+        // a pid may be used again within one batch: what its last owner was is kept at once
+        if matches!(event.event, Event::Fork { .. } | Event::Exit { .. }) {
+            self.keep_gone();
+        }
+    }
+
+    fn started(&mut self, pid: u32) {
+        let Some(process) = self.table.get(pid) else { return };
+        self.recent.insert(pid, process.instance);
+        if let Some(followed) = &mut self.followed {
+            // the BPF program has entered children already
+            let _ = followed.insert(pid, &0, 0);
+        }
+        self.attention.insert(pid, Attention { hot: self.selective(), ..Attention::default() });
+        self.dirty.insert(pid);
+    }
+
+    fn note_objects_of_child(&mut self, parent: u32, pid: u32) {
+        let objects = self.attention.get(&parent).map(|attention| attention.objects.clone()).unwrap_or_default();
+        self.set_users(pid, objects);
+    }
+
+    /// Enters a process as user of these objects and of no others.
+    fn set_users(&mut self, pid: u32, objects: Vec<u32>) {
+        let before = match self.attention.get_mut(&pid) {
+            Some(attention) => std::mem::replace(&mut attention.objects, objects.clone()),
+            None => Vec::new(),
+        };
+        for number in before.iter().filter(|number| !objects.contains(number)) {
+            self.remove_user(*number, pid);
+        }
+        for number in &objects {
+            if let Some(object) = self.objects.get_mut(*number) {
+                object.users.insert(pid);
+                self.idle_objects.remove(number);
+            }
+        }
+    }
+
+    fn remove_user(&mut self, number: u32, pid: u32) {
+        if let Some(object) = self.objects.get_mut(number) {
+            object.users.remove(&pid);
+            if object.users.is_empty() {
+                self.idle_objects.insert(number, Instant::now());
+            }
+        }
+    }
+
+    fn exited(&mut self, pid: u32) {
+        self.dirty.remove(&pid);
+        self.processes.remove(pid);
+        if let Some(followed) = &mut self.followed {
+            let _ = followed.remove(&pid);
+        }
+        if let Some(attention) = self.attention.remove(&pid) {
+            attention.objects.iter().for_each(|number| self.remove_user(*number, pid));
+        }
+    }
+
+    fn resync(&mut self, count: u64) {
+        self.troubles.lost_events += count;
+        if self.table.resync().is_err() {
+            return;
+        }
+        self.keep_gone();
+        let gone: Vec<u32> =
+            self.attention.keys().copied().filter(|pid| self.table.get(*pid).is_none()).collect();
+        gone.iter().for_each(|pid| self.exited(*pid));
+        let there: Vec<(u32, u64)> = self.table.iter().map(|process| (process.pid, process.instance)).collect();
+        for (pid, instance) in there {
+            if self.recent.get(&pid) != Some(&instance) || !self.attention.contains_key(&pid) {
+                self.started(pid);
+            }
+            self.dirty.insert(pid);
+        }
+    }
+
+    /// Remembers what processes that are gone were called.
+    fn keep_gone(&mut self) {
+        for process in self.table.take_gone() {
+            self.known.insert(process.instance, info(&process));
+        }
+    }
+
+    /// The mappings of a process as the sampler wants them.
+    fn mappings_of(&mut self, pid: u32) -> Vec<Mapping> {
+        let Some(process) = self.table.get(pid) else { return Vec::new() };
+        let mut mappings = Vec::with_capacity(process.ranges.len());
+        for range in process.ranges.iter().filter(|range| range.end >> TAG_SHIFT == 0) {
+            let (object, code) = self.objects.of_range(pid, range);
+            let mut mapping = Mapping {
+                begin: range.start,
+                end: range.end,
+                file_offset: range.file_offset,
+                object,
+                code,
+                ..Mapping::default()
+            };
+            point_at_table(&mut mapping, &self.objects);
+            mappings.push(mapping);
+        }
+        mappings
+    }
+
+    /// Tells the sampler about processes that changed.
+    fn flush(&mut self) {
+        for pid in std::mem::take(&mut self.dirty) {
+            let mappings = self.mappings_of(pid);
+            let objects: FxHashSet<u32> =
+                mappings.iter().map(|mapping| mapping.object).filter(|object| *object != 0).collect();
+            self.set_users(pid, objects.iter().copied().collect());
+            let attention = self.attention.entry(pid).or_default();
+            attention.outside = 0;
+            if attention.hot {
+                objects.iter().for_each(|object| self.ask_table(*object));
+            }
+            if let Err(error) = self.processes.set(pid, &mappings, 0) {
+                self.troubles.no_room = Some(error.to_string());
+            }
+        }
+    }
+
+    fn ask_table(&mut self, number: u32) {
+        let Some(object) = self.objects.get_mut(number) else { return };
+        if let (TableState::Unasked, Some(file)) = (&object.table, &object.file) {
+            self.builders.ask(number, file.clone());
+            object.table = TableState::Asked;
+        }
+    }
+
+    /// Puts finished tables in place and goes on with what waited for them.
+    fn take_tables(&mut self) {
+        self.builders.acknowledge();
+        let mut arrived = FxHashSet::default();
+        while let Some(built) = self.builders.take() {
+            let state = match built.table {
+                Ok(table) if table.rows.is_empty() => TableState::None("no unwind information".to_owned()),
+                Ok(table) => match self.tables.install(&table) {
+                    Ok(installed) => TableState::Installed(installed),
+                    Err(error) => {
+                        self.troubles.no_room = Some(error.to_string());
+                        TableState::None(error.to_string())
+                    }
+                },
+                Err(reason) => TableState::None(reason),
+            };
+            if let Some(object) = self.objects.get_mut(built.object) {
+                object.table = state;
+                self.dirty.extend(&object.users);
+            }
+            arrived.insert(built.object);
+        }
+        if !arrived.is_empty() {
+            let (ready, waiting) =
+                std::mem::take(&mut self.parked).into_iter().partition(|parked| arrived.contains(&parked.needs));
+            self.parked = waiting;
+            let ready: Vec<Parked> = ready;
+            ready.into_iter().for_each(|parked| self.walk_parked(parked));
+        }
+    }
+
+    /// Walks a deferred sample, now or when the tables that it needs are there.
+    fn resolve(&mut self, sample: Box<DeferredSample>) {
+        self.troubles.deferred += 1;
+        let pid = sample.key.pid;
+        let Some(process) = self.table.get(pid) else {
+            let instance = self.recent.get(&pid).copied().unwrap_or(0);
+            let (words, _) = self.walker.unknown(&sample, Stop::UnknownProcess);
+            return self.count_words(&sample.key, instance, &words);
+        };
+        let instance = process.instance;
+        if !process.complete {
+            self.table.rescan(pid);
+            self.dirty.insert(pid);
+        }
+        let mut mappings = self.mappings_of(pid);
+        if self.lies_outside(&sample, &mappings) {
+            mappings = self.look_again(pid, mappings);
+        }
+        self.walk_parked(Parked { sample, instance, mappings, needs: 0 });
+    }
+
+    fn lies_outside(&self, sample: &DeferredSample, mappings: &[Mapping]) -> bool {
+        let index = mappings.partition_point(|mapping| mapping.begin <= sample.registers.pc);
+        mappings[..index].last().is_none_or(|mapping| sample.registers.pc >= mapping.end)
+    }
+
+    /// A sample outside all mappings: what the kernel does not report (mremap) may be in /proc.
+    fn look_again(&mut self, pid: u32, mappings: Vec<Mapping>) -> Vec<Mapping> {
+        let attention = self.attention.entry(pid).or_default();
+        if attention.rescanned.is_some_and(|at| at.elapsed() < RESCAN_EVERY) {
+            return mappings;
+        }
+        attention.rescanned = Some(Instant::now());
+        match self.table.rescan(pid) {
+            Some(rescan) if !rescan.added.is_empty() => {
+                self.dirty.insert(pid);
+                self.mappings_of(pid)
+            }
+            _ => mappings,
+        }
+    }
+
+    fn walk_parked(&mut self, mut parked: Parked) {
+        parked.mappings.iter_mut().for_each(|mapping| point_at_table(mapping, &self.objects));
+        match self.walker.walk(&parked.sample, &parked.mappings, &self.tables) {
+            Walked::Stack(words, _) => {
+                let key = parked.sample.key;
+                self.open_perf_map(parked.instance, key.pid, &words);
+                self.note_outside(key.pid, &words);
+                self.count_words(&key, parked.instance, &words);
+            }
+            Walked::NeedsTable(number) => {
+                self.warm(parked.sample.key.pid);
+                self.ask_table(number);
+                parked.needs = number;
+                self.parked.push(parked);
+            }
+        }
+    }
+
+    /// A process that is sampled will be sampled again: all its tables are made now.
+    fn warm(&mut self, pid: u32) {
+        let Some(attention) = self.attention.get_mut(&pid) else { return };
+        if !attention.hot {
+            attention.hot = true;
+            let objects = attention.objects.clone();
+            objects.iter().for_each(|object| self.ask_table(*object));
+        }
+    }
+
+    /// A process whose samples keep falling outside all that it maps is not asked about again until that changes.
+    fn note_outside(&mut self, pid: u32, words: &[u64]) {
+        let Some(Word::End { stop, .. }) = words.last().map(|word| Word::decode(*word)) else { return };
+        if stop != Stop::NoMapping as u8 {
+            return;
+        }
+        let Some(attention) = self.attention.get_mut(&pid) else { return };
+        attention.outside += 1;
+        if attention.outside == SETTLED_AFTER && !self.dirty.contains(&pid) {
+            let mappings = self.mappings_of(pid);
+            if let Err(error) = self.processes.set(pid, &mappings, flags::SETTLED) {
+                self.troubles.no_room = Some(error.to_string());
+            }
+        }
+    }
+
+    fn count_words(&mut self, key: &CountKey, instance: u64, words: &[u64]) {
+        if let Some(node) = self.stacks.intern(words) {
+            self.count(key, instance, node, 1);
+        }
+    }
+
+    fn count(&mut self, key: &CountKey, instance: u64, node: Node, count: u64) {
+        let thread = RawThread { instance, pid: key.pid, tid: key.tid, comm: key.comm };
+        self.stacks.count(thread, node, count);
+    }
+
+    /// Fetches the counts since the last time.
+    pub(crate) fn drain_counts(&mut self) {
+        self.counted_at = Instant::now();
+        let memory_waits = self.tables.has_retired() || self.processes.has_retired();
+        self.counts.switch();
+        if memory_waits {
+            // what was retired before the switch is read by nobody now
+            self.tables.reclaim();
+            self.processes.reclaim();
+        }
+        self.pump();
+        let mut counted: Vec<(CountKey, u64)> = Vec::new();
+        let result = self.counts.empty(&mut |key, count| counted.push((*key, count)));
+        if let Err(error) = result {
+            self.troubles.counts_error = Some(error.to_string());
+        }
+        for (key, count) in counted {
+            let instance = self.recent.get(&key.pid).copied().unwrap_or(0);
+            match self.stacks.find(&key) {
+                Some(node) => self.count(&key, instance, node, count),
+                None => self.troubles.missing_stacks += count,
+            }
+        }
+    }
+
+    fn free_idle_tables(&mut self) {
+        let idle: Vec<u32> = self
+            .idle_objects
+            .iter()
+            .filter(|(_, since)| since.elapsed() >= TABLE_LINGERS)
+            .map(|(number, _)| *number)
+            .collect();
+        for number in idle {
+            self.idle_objects.remove(&number);
+            let Some(object) = self.objects.get_mut(number) else { continue };
+            if let TableState::Installed(_) = object.table
+                && let TableState::Installed(installed) = std::mem::replace(&mut object.table, TableState::Unasked)
+            {
+                self.tables.remove(installed);
+            }
+        }
+    }
+
+    /// After the sampler has stopped: everything that is under way comes to its end.
+    pub(crate) fn finish(&mut self) {
+        self.drain_counts();
+        while self.builders.busy() && !self.parked.is_empty() {
+            std::thread::sleep(Duration::from_millis(1));
+            self.take_tables();
+        }
+        for parked in std::mem::take(&mut self.parked) {
+            let (words, _) = self.walker.unknown(&parked.sample, Stop::TableNotReady);
+            self.count_words(&parked.sample.key, parked.instance, &words);
+        }
+        self.table.iter().for_each(|process| {
+            self.known.insert(process.instance, info(process));
+        });
+    }
+}
+
+fn info(process: &processes::ProcessState) -> ProcessInfo {
+    ProcessInfo {
+        pid: process.pid,
+        comm: process.comm.as_bytes().to_vec(),
+        command_line: process.command_line.as_ref().map(|line| line.to_vec()),
+    }
+}
+
+/// Completes a mapping by what is known of its object's table now.
+fn point_at_table(mapping: &mut Mapping, objects: &KnownObjects) {
+    let Some(object) = objects.get(mapping.object) else { return };
+    (mapping.code, mapping.page_base, mapping.pages) = match &object.table {
+        TableState::Installed(installed) => (code::TABLE, installed.page_base, installed.pages),
+        TableState::Unasked | TableState::Asked => (code::PENDING, 0, Pages::default()),
+        TableState::None(_) => (code::NO_TABLE, 0, Pages::default()),
+    };
+}

@@ -1,0 +1,135 @@
+//! Walking deferred samples: the code that the kernel runs, over a copy of the stack.
+
+use std::sync::Arc;
+
+use abi::process::Mapping;
+use abi::record::{COPY_BYTES, WORDS};
+use abi::stop::Stop;
+use abi::table::Rule;
+use abi::word::{self, Word};
+use walk::{Target, Walk, turn, unroll};
+
+use crate::ring::DeferredSample;
+use crate::tables::Tables;
+
+#[cfg(target_arch = "aarch64")]
+type Native = walk::Aarch64;
+#[cfg(target_arch = "x86_64")]
+type Native = walk::X86_64;
+
+/// A process as it was when a sample was taken: its mappings, sorted.
+pub(crate) type Mappings = Arc<[Mapping]>;
+
+/// What a deferred sample comes to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Walked {
+    /// The stack and its hash.
+    Stack(Vec<u64>, u64),
+    /// The table of this object is needed first.
+    NeedsTable(u32),
+}
+
+/// Memory for one walk after the other.
+pub(crate) struct Walker {
+    walk: Box<Walk>,
+}
+
+impl Walker {
+    pub(crate) fn new() -> Walker {
+        // SAFETY: Walk is plain integers, for which zero is a value; the layout is that of the type.
+        let walk = unsafe {
+            let layout = std::alloc::Layout::new::<Walk>();
+            let memory = std::alloc::alloc_zeroed(layout);
+            if memory.is_null() {
+                std::alloc::handle_alloc_error(layout);
+            }
+            Box::from_raw(memory.cast::<Walk>())
+        };
+        Walker { walk }
+    }
+
+    /// Walks a sample in a process with these mappings.
+    pub(crate) fn walk(&mut self, sample: &DeferredSample, mappings: &[Mapping], tables: &Tables) -> Walked {
+        let mut copy = Copy { sample, mappings, tables, ended: false };
+        self.begin(sample);
+        let mut turns = abi::record::TURNS;
+        while turn::<Native, Copy>(&mut copy, &mut self.walk) {
+            turns -= 1;
+            if turns == 0 {
+                self.walk.end(Stop::TooDeep);
+                break;
+            }
+        }
+        let ended = copy.ended;
+        self.finish(ended)
+    }
+
+    /// A sample of a process of which nothing is known: its innermost frame and the reason.
+    pub(crate) fn unknown(&mut self, sample: &DeferredSample, stop: Stop) -> (Vec<u64>, u64) {
+        self.begin(sample);
+        self.walk.push(word::raw(word::flag::EXACT, sample.registers.pc));
+        self.walk.end(stop);
+        self.words()
+    }
+
+    fn begin(&mut self, sample: &DeferredSample) {
+        let kernel = sample.kernel.len().min(WORDS);
+        self.walk.stack.words[..kernel].copy_from_slice(&sample.kernel[..kernel]);
+        self.walk.registers = sample.registers;
+        self.walk.begin(kernel as u32, 0);
+    }
+
+    fn finish(&mut self, copy_ended: bool) -> Walked {
+        let (mut words, hash) = self.words();
+        let Some(last) = words.last_mut() else { return Walked::Stack(words, hash) };
+        let Word::End { stop, detail, .. } = Word::decode(*last) else { return Walked::Stack(words, hash) };
+        if stop == Stop::TableNotReady as u8 {
+            return Walked::NeedsTable(detail);
+        }
+        let unread = stop == Stop::UnreadableStack as u8 || stop == Stop::NoUnwindInfo as u8;
+        if copy_ended && unread {
+            *last = word::end(Stop::CopyEnds as u8, 0, 0);
+            return Walked::Stack(words, walk::mix(hash, u64::from(Stop::CopyEnds as u8)));
+        }
+        Walked::Stack(words, hash)
+    }
+
+    fn words(&self) -> (Vec<u64>, u64) {
+        let header = &self.walk.stack.header;
+        let mut words = Vec::with_capacity(header.total as usize);
+        unroll(&self.walk.stack.words, header.total, |word| words.push(word));
+        (words, header.key.hash)
+    }
+}
+
+/// The process as a deferred sample shows it.
+struct Copy<'a> {
+    sample: &'a DeferredSample,
+    mappings: &'a [Mapping],
+    tables: &'a Tables,
+    /// Something behind a full copy was asked for.
+    ended: bool,
+}
+
+impl Target for Copy<'_> {
+    fn read_u64(&mut self, address: u64) -> Option<u64> {
+        let offset = address.checked_sub(self.sample.registers.sp & !7)?;
+        let at = usize::try_from(offset).ok()?;
+        let bytes = self.sample.stack.get(at..at.checked_add(8)?);
+        // a copy is full when not even one more piece would have fitted
+        let full = self.sample.stack.len() > COPY_BYTES - abi::record::COPY_PIECE;
+        if bytes.is_none() && full {
+            self.ended = true;
+        }
+        Some(u64::from_ne_bytes(bytes?.try_into().ok()?))
+    }
+
+    fn mapping(&mut self, pc: u64) -> Option<Mapping> {
+        let index = self.mappings.partition_point(|mapping| mapping.begin <= pc);
+        self.mappings[..index].last().filter(|mapping| pc < mapping.end).copied()
+    }
+
+    fn rule(&mut self, mapping: &Mapping, offset: u64) -> Rule {
+        self.tables.rule(mapping, offset)
+    }
+}

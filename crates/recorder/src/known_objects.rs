@@ -1,0 +1,182 @@
+//! Executable files of a recording: each once, whatever processes map it, with the state of its unwind table.
+//!
+//! A file stays open until the end, so that it can be named when its processes are gone and it was deleted.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use abi::process::code;
+use abi::word::OBJECT_BITS;
+use processes::object_file::open_mapped_file;
+use processes::{BuildId, FileIdentity, MappedRange, RangeKind};
+use rustc_hash::{FxHashMap, FxHashSet};
+use rustix::fs::{MemfdFlags, memfd_create};
+use symbols::ObjectFile;
+
+use crate::tables::Installed;
+
+/// What makes two files one: the build-id, else device, inode, size and time.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Canonical {
+    BuildId(BuildId, u64),
+    File { device: u64, inode: u64, size: u64, modified_ns: i128 },
+    Unopened(FileIdentity),
+}
+
+/// The unwind table of an object.
+#[derive(Debug)]
+pub(crate) enum TableState {
+    /// Nobody has needed it.
+    Unasked,
+    /// Being made.
+    Asked,
+    /// In place.
+    Installed(Installed),
+    /// There is none; why.
+    None(String),
+}
+
+/// An executable file.
+#[derive(Debug)]
+pub(crate) struct KnownObject {
+    /// Path as its first process saw it, or a name in brackets.
+    pub(crate) path: String,
+    /// Its build-id.
+    pub(crate) build_id: Option<BuildId>,
+    /// The open file; `None` if it could not be opened.
+    pub(crate) file: Option<Arc<ObjectFile>>,
+    /// Its table.
+    pub(crate) table: TableState,
+    /// Processes that map it now.
+    pub(crate) users: FxHashSet<u32>,
+}
+
+/// All of them; numbers start at 1, so that 0 is none.
+pub(crate) struct KnownObjects {
+    list: Vec<KnownObject>,
+    canonical: FxHashMap<Canonical, u32>,
+    by_identity: FxHashMap<FileIdentity, u32>,
+    vdso: Option<u32>,
+}
+
+impl KnownObjects {
+    /// None but the vDSO, whose image is read from this process: the kernel maps the same one into each.
+    pub(crate) fn new() -> KnownObjects {
+        let mut objects = KnownObjects {
+            list: Vec::new(),
+            canonical: FxHashMap::default(),
+            by_identity: FxHashMap::default(),
+            vdso: None,
+        };
+        if let Ok(file) = vdso_file() {
+            objects.vdso = objects.push("[vdso]".to_owned(), None, Some(ObjectFile::new(file, "[vdso]".into(), None)));
+        }
+        objects
+    }
+
+    /// The object with this number.
+    pub(crate) fn get(&self, number: u32) -> Option<&KnownObject> {
+        self.list.get(number.checked_sub(1)? as usize)
+    }
+
+    /// The object with this number.
+    pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut KnownObject> {
+        self.list.get_mut(number.checked_sub(1)? as usize)
+    }
+
+    /// All, with their numbers.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &KnownObject)> {
+        (1..).zip(&self.list)
+    }
+
+    /// The object behind a range, and what lies there as a [`code`] kind. Opens the file when it is new; the process
+    /// may be gone by then.
+    pub(crate) fn of_range(&mut self, pid: u32, range: &MappedRange) -> (u32, u32) {
+        let number = match range.kind() {
+            RangeKind::File | RangeKind::Memfd => self.of_file(pid, range),
+            RangeKind::Vdso => self.vdso,
+            RangeKind::Anonymous | RangeKind::Special => None,
+        };
+        let Some(number) = number else { return (0, code::ANONYMOUS) };
+        let kind = match self.get(number).map(|object| &object.table) {
+            Some(TableState::Installed(_)) => code::TABLE,
+            Some(TableState::Unasked | TableState::Asked) => code::PENDING,
+            Some(TableState::None(_)) | None => code::NO_TABLE,
+        };
+        (number, kind)
+    }
+
+    fn of_file(&mut self, pid: u32, range: &MappedRange) -> Option<u32> {
+        if let Some(number) = self.by_identity.get(&range.identity) {
+            return Some(*number);
+        }
+        let number = match open_mapped_file(pid, range) {
+            Ok(opened) => {
+                let build_id = processes::build_id::of_file(&opened.file);
+                let canonical = match build_id {
+                    Some(build_id) => Canonical::BuildId(build_id, opened.size),
+                    None => Canonical::File {
+                        device: opened.device,
+                        inode: opened.inode,
+                        size: opened.size,
+                        modified_ns: opened.modified_ns,
+                    },
+                };
+                self.known_or_new(canonical, pid, range, build_id, Some(opened.file))
+            }
+            Err(_) => {
+                let build_id = match range.identity {
+                    FileIdentity::BuildId(build_id) => Some(build_id),
+                    _ => None,
+                };
+                // not remembered by identity: another process may lead to the file
+                return self.known_or_new(Canonical::Unopened(range.identity), pid, range, build_id, None);
+            }
+        }?;
+        self.by_identity.insert(range.identity, number);
+        Some(number)
+    }
+
+    fn known_or_new(
+        &mut self,
+        canonical: Canonical,
+        pid: u32,
+        range: &MappedRange,
+        build_id: Option<BuildId>,
+        file: Option<File>,
+    ) -> Option<u32> {
+        if let Some(number) = self.canonical.get(&canonical) {
+            return Some(*number);
+        }
+        let path = String::from_utf8_lossy(range.file_path().as_bytes()).into_owned();
+        let root = Some(PathBuf::from(format!("/proc/{pid}/root")));
+        let file = file.map(|file| ObjectFile::new(file, PathBuf::from(&path), root));
+        let number = self.push(path, build_id, file)?;
+        self.canonical.insert(canonical, number);
+        Some(number)
+    }
+
+    /// Adds an object; `None` when all numbers are used.
+    fn push(&mut self, path: String, build_id: Option<BuildId>, file: Option<ObjectFile>) -> Option<u32> {
+        if self.list.len() + 1 >= 1 << OBJECT_BITS {
+            return None;
+        }
+        let table = match file {
+            Some(_) => TableState::Unasked,
+            None => TableState::None("the file could not be opened".to_owned()),
+        };
+        self.list.push(KnownObject { path, build_id, file: file.map(Arc::new), table, users: FxHashSet::default() });
+        Some(self.list.len() as u32)
+    }
+}
+
+/// The vDSO as a file, so that nothing else needs to know that it has none.
+fn vdso_file() -> std::io::Result<File> {
+    let image = processes::memory::vdso_image(std::process::id())?;
+    let mut file = File::from(memfd_create("vdso", MemfdFlags::CLOEXEC)?);
+    file.write_all(&image.bytes)?;
+    Ok(file)
+}

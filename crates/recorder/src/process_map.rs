@@ -1,0 +1,100 @@
+//! Keeps what the sampler knows of processes: one entry per process, pointing at a run of mappings.
+
+use std::rc::Rc;
+
+use abi::process::{MAPPING_SEGMENTS, MAPPINGS_PER_SEGMENT, Mapping, Process};
+use aya::maps::{ArrayOfMaps, HashMap, MapData, MapError};
+use rustc_hash::FxHashMap;
+
+use crate::arena::{Arena, ArenaError, Shape};
+use crate::load::ProcessPod;
+use crate::runs::Run;
+
+/// Why a process could not be entered.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum EntryError {
+    /// No room for its mappings.
+    #[error(transparent)]
+    Arena(#[from] ArenaError),
+    /// The map of processes refused it.
+    #[error("the map of processes: {0}")]
+    Map(#[from] MapError),
+}
+
+/// Mappings in the arena; shared by a process and its children until they differ.
+struct Entry {
+    run: Rc<Run>,
+    process: Process,
+}
+
+/// The map of processes and the arena of mappings.
+pub(crate) struct ProcessMap {
+    map: HashMap<MapData, u32, ProcessPod>,
+    arena: Arena<Mapping>,
+    entries: FxHashMap<u32, Entry>,
+}
+
+impl ProcessMap {
+    /// Empty.
+    pub(crate) fn new(map: HashMap<MapData, u32, ProcessPod>, mappings: ArrayOfMaps<MapData>) -> ProcessMap {
+        let shape = Shape {
+            name: "mappings",
+            per_segment: MAPPINGS_PER_SEGMENT,
+            segments: MAPPING_SEGMENTS,
+            across: false,
+        };
+        ProcessMap { map, arena: Arena::new(mappings, shape), entries: FxHashMap::default() }
+    }
+
+    /// Enters a process or replaces what is known of it. `mappings` are sorted and at most [`MAPPINGS_PER_SEGMENT`].
+    pub(crate) fn set(&mut self, pid: u32, mappings: &[Mapping], flags: u32) -> Result<(), EntryError> {
+        let mappings = &mappings[..mappings.len().min(MAPPINGS_PER_SEGMENT)];
+        let run = self.arena.insert(mappings)?;
+        let process = Process { first_mapping: run.start, mappings: run.length, flags, reserved: 0 };
+        self.enter(pid, Rc::new(run), process)
+    }
+
+    /// Gives a child what its parent has; false if the parent is not known.
+    pub(crate) fn copy(&mut self, parent: u32, child: u32) -> Result<bool, EntryError> {
+        let Some(entry) = self.entries.get(&parent) else { return Ok(false) };
+        let (run, process) = (entry.run.clone(), entry.process);
+        self.enter(child, run, process)?;
+        Ok(true)
+    }
+
+    /// Removes a process that is gone.
+    pub(crate) fn remove(&mut self, pid: u32) {
+        if let Some(entry) = self.entries.remove(&pid) {
+            // it can only be missing already
+            let _ = self.map.remove(&pid);
+            self.release(entry.run);
+        }
+    }
+
+    /// Whether anything waits for [`ProcessMap::reclaim`].
+    pub(crate) fn has_retired(&self) -> bool {
+        self.arena.has_retired()
+    }
+
+    /// See [`Arena::reclaim`].
+    pub(crate) fn reclaim(&mut self) {
+        self.arena.reclaim();
+    }
+
+    fn enter(&mut self, pid: u32, run: Rc<Run>, process: Process) -> Result<(), EntryError> {
+        if let Err(error) = self.map.insert(pid, &ProcessPod(process), 0) {
+            self.release(run);
+            return Err(error.into());
+        }
+        if let Some(before) = self.entries.insert(pid, Entry { run, process }) {
+            self.release(before.run);
+        }
+        Ok(())
+    }
+
+    fn release(&mut self, run: Rc<Run>) {
+        if let Ok(run) = Rc::try_unwrap(run) {
+            self.arena.retire(run);
+        }
+    }
+}

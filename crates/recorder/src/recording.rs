@@ -1,0 +1,296 @@
+//! A recording from start to profile.
+
+use std::io;
+use std::time::{Duration, Instant, SystemTime};
+
+use abi::counter::Counter;
+use attribution::{Attributed, Object, ProcessLabel, RawSample, Sources, ThreadLabel, Unnamed, attribute};
+use aya::maps::PerCpuArray;
+use aya::maps::MapData;
+use objects::Cache;
+use processes::{OpenError, ProcessTable, Scope, Sideband};
+use profile::{Losses, Profile};
+use symbols::PerfMap;
+
+use crate::builders::Builders;
+use crate::collector::{Collector, Parts, Troubles};
+use crate::counts::Counts;
+use crate::load::{LoadError, Sizes, load};
+use crate::process_map::ProcessMap;
+use crate::sampling::{self, Event, SamplingError};
+use crate::tables::Tables;
+
+/// What to record.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Target {
+    /// Every process.
+    Machine,
+    /// These and the children that they make meanwhile.
+    Processes(Vec<u32>),
+}
+
+/// How to record.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// What.
+    pub target: Target,
+    /// Samples per second and CPU.
+    pub frequency: u32,
+}
+
+/// Why a recording could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The sampler could not be loaded.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// Processes cannot be followed.
+    #[error(transparent)]
+    Sideband(#[from] OpenError),
+    /// The perf events were refused.
+    #[error(transparent)]
+    Sampling(#[from] SamplingError),
+    /// /proc or a map could not be used.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+/// How far a recording is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Progress {
+    /// Since sampling began.
+    pub elapsed: Duration,
+    /// Samples of what is recorded, lost ones included.
+    pub samples: u64,
+    /// Samples lost.
+    pub lost: u64,
+    /// Processes that are there.
+    pub processes: usize,
+}
+
+/// What comes out.
+pub struct Finished {
+    /// The profile, with its stops, statuses and losses.
+    pub profile: Profile,
+    /// Why names are missing.
+    pub unnamed: Vec<Unnamed>,
+    /// What went wrong on the way.
+    pub troubles: Troubles,
+    /// The sampler's own counters, in the order of [`Counter::ALL`].
+    pub counters: Vec<(Counter, u64)>,
+    /// What drove the sampling.
+    pub event: Event,
+}
+
+/// A recording that runs.
+pub struct Recording {
+    // field order: the programs go before the maps that they use
+    bpf: Option<aya::Ebpf>,
+    collector: Collector,
+    counters: PerCpuArray<MapData, [u64; Counter::COUNT]>,
+    event: Event,
+    started: Instant,
+    started_at: SystemTime,
+    ended: Option<Duration>,
+}
+
+fn io_error(what: &'static str) -> impl FnOnce(io::Error) -> StartError {
+    move |source| StartError::Io { what, source }
+}
+
+impl Recording {
+    /// Loads the sampler, learns of the processes that are there, and starts sampling.
+    ///
+    /// # Errors
+    /// A [`StartError`]; nothing is left loaded.
+    pub fn start(options: &Options) -> Result<Recording, StartError> {
+        raise_file_limit();
+        let cpus = processes::online_cpus().map_err(OpenError::from)?;
+        // before /proc is read, so that nothing falls between the two
+        let sideband = Sideband::open(&processes::Options::default())?;
+        let (scope, follow) = match &options.target {
+            Target::Machine => (Scope::All, false),
+            Target::Processes(pids) => (Scope::Only { pids: pids.clone(), children: true }, true),
+        };
+        let mut sampler = load(sizes(&cpus, options.frequency, follow))?;
+        if follow {
+            sampling::follow_children(&mut sampler.bpf)?;
+        }
+        let mut table = ProcessTable::new(scope);
+        table.seed().map_err(io_error("cannot read /proc"))?;
+        let tables = Tables::new(sampler.pages, sampler.rows, &sampler.rules)
+            .map_err(io_error("cannot map the table of rules"))?;
+        let counts = Counts::new(sampler.counts, &sampler.control).map_err(io_error("cannot map the control map"))?;
+        let cache = objects::default_directory().and_then(|directory| Cache::open(&directory).ok());
+        let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(4));
+        let builders = Builders::start(threads, cache).map_err(io_error("cannot start threads"))?;
+        let collector = Collector::new(Parts {
+            table,
+            sideband,
+            ring: sampler.ring,
+            counts,
+            processes: ProcessMap::new(sampler.processes, sampler.mappings),
+            followed: follow.then_some(sampler.followed),
+            tables,
+            builders,
+        });
+        let event = sampling::start(&mut sampler.bpf, &cpus, options.frequency)?;
+        Ok(Recording {
+            bpf: Some(sampler.bpf),
+            collector,
+            counters: sampler.counters,
+            event,
+            started: Instant::now(),
+            started_at: SystemTime::now(),
+            ended: None,
+        })
+    }
+
+    /// Works for at most `timeout`, or until a signal arrives.
+    ///
+    /// # Errors
+    /// The kernel's, which end a recording.
+    pub fn step(&mut self, timeout: Duration) -> io::Result<()> {
+        self.collector.step(timeout)
+    }
+
+    /// How far it is.
+    pub fn progress(&self) -> Progress {
+        let counters = self.counters();
+        let of = |counter: Counter| counters.get(counter as usize).map_or(0, |(_, count)| *count);
+        Progress {
+            elapsed: self.started.elapsed(),
+            samples: of(Counter::Samples) - of(Counter::Idle) - of(Counter::Filtered),
+            lost: Counter::LOSSES.iter().map(|counter| of(*counter)).sum(),
+            processes: self.collector.table.len(),
+        }
+    }
+
+    /// Whether any of the recorded processes is still there.
+    pub fn has_processes(&self) -> bool {
+        !self.collector.table.is_empty()
+    }
+
+    /// Stops sampling. What was sampled until now is kept.
+    pub fn stop(&mut self) {
+        if self.bpf.take().is_some() {
+            self.ended = Some(self.started.elapsed());
+        }
+    }
+
+    /// Stops sampling, names everything and gives the profile.
+    pub fn finish(mut self) -> Finished {
+        self.stop();
+        self.collector.finish();
+        let counters = self.counters();
+        let samples = raw_samples(&self.collector);
+        let Attributed { mut profile, unnamed } = attribute(&samples, &Everything::new(&mut self.collector));
+        profile.meta.start = self.started_at;
+        profile.meta.duration = self.ended.unwrap_or_default();
+        profile.meta.event = self.event.name().to_owned();
+        profile.meta.losses = losses(&counters, &self.collector.troubles);
+        Finished { profile, unnamed, troubles: self.collector.troubles, counters, event: self.event }
+    }
+
+    fn counters(&self) -> Vec<(Counter, u64)> {
+        let Ok(per_cpu) = self.counters.get(&0, 0) else { return Vec::new() };
+        Counter::ALL
+            .iter()
+            .map(|counter| (*counter, per_cpu.iter().map(|counters| counters[*counter as usize]).sum()))
+            .collect()
+    }
+}
+
+fn losses(counters: &[(Counter, u64)], troubles: &Troubles) -> Vec<Losses> {
+    let of_sampler = counters
+        .iter()
+        .filter(|(counter, count)| *count > 0 && (Counter::LOSSES.contains(counter) || *counter == Counter::LostFork))
+        .map(|(counter, count)| Losses { cause: counter.text().to_owned(), count: *count });
+    let missing = (troubles.missing_stacks > 0)
+        .then(|| Losses { cause: "lost: stack never arrived".to_owned(), count: troubles.missing_stacks });
+    of_sampler.chain(missing).collect()
+}
+
+fn raw_samples(collector: &Collector) -> Vec<RawSample> {
+    let samples = collector.stacks.counts().map(|(thread, node, count)| RawSample {
+        thread: ThreadLabel {
+            instance: thread.instance,
+            pid: thread.pid,
+            tid: thread.tid,
+            name: text(&thread.comm),
+        },
+        words: collector.stacks.words(node).collect(),
+        count,
+    });
+    samples.collect()
+}
+
+/// Bytes up to the first NUL, as text.
+fn text(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+/// What words refer to, out of a collector.
+struct Everything<'a>(&'a Collector);
+
+impl<'a> Everything<'a> {
+    /// Reads the perf maps a last time.
+    fn new(collector: &'a mut Collector) -> Everything<'a> {
+        for map in collector.perf_maps.values_mut().flatten() {
+            // what was read before stays
+            let _ = map.refresh();
+        }
+        Everything(collector)
+    }
+}
+
+impl Sources for Everything<'_> {
+    fn object(&self, number: u32) -> Option<Object<'_>> {
+        let object = self.0.objects.get(number)?;
+        Some(Object {
+            path: &object.path,
+            build_id: object.build_id.map(|id| id.to_string()),
+            file: object.file.as_deref(),
+        })
+    }
+
+    fn perf_map(&self, instance: u64) -> Option<&PerfMap> {
+        self.0.perf_maps.get(&instance)?.as_ref()
+    }
+
+    fn process(&self, instance: u64) -> Option<ProcessLabel> {
+        let info = self.0.known.get(&instance)?;
+        let line = info.command_line.as_ref().map(|line| {
+            let arguments: Vec<String> =
+                line.split(|byte| *byte == 0).map(|part| String::from_utf8_lossy(part).into_owned()).collect();
+            arguments.join(" ").trim_end().to_owned()
+        });
+        Some(ProcessLabel { pid: info.pid, name: text(&info.comm), command_line: line })
+    }
+}
+
+fn sizes(cpus: &[u32], frequency: u32, follow: bool) -> Sizes {
+    let possible = aya::util::nr_cpus().map_or(cpus.len(), |count| count.max(cpus.len())) as u32;
+    let per_second = frequency.saturating_mul(cpus.len() as u32);
+    Sizes {
+        cpus: possible,
+        processes: if follow { 1 << 14 } else { 1 << 16 },
+        counts: per_second.saturating_mul(4).clamp(1 << 12, 1 << 20),
+        ring: ((1 << 22) + (possible << 18)).next_power_of_two().min(1 << 27),
+        follow,
+    }
+}
+
+/// A file stays open for each executable object: take what the hard limit allows.
+fn raise_file_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // a refusal leaves the lower limit, at which files are named as not opened
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+}

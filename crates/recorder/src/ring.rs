@@ -1,0 +1,143 @@
+//! What comes through the ring buffer, out of bytes.
+
+use abi::record::{COPY_BYTES, CountKey, Deferred, Header, KERNEL_WORDS, Registers, WORDS, kind};
+use std::mem::offset_of;
+
+/// A stack that was not sent before.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct NewStack {
+    /// Whose, and the hash under which it is counted.
+    pub(crate) key: CountKey,
+    /// Its words, innermost first, cut ones marked.
+    pub(crate) words: Vec<u64>,
+}
+
+/// A sample to be walked here.
+#[derive(Clone, Debug)]
+pub(crate) struct DeferredSample {
+    /// Whose.
+    pub(crate) key: CountKey,
+    /// CLOCK_MONOTONIC in nanoseconds.
+    pub(crate) time: u64,
+    /// User registers.
+    pub(crate) registers: Registers,
+    /// Kernel words.
+    pub(crate) kernel: Vec<u64>,
+    /// The stack from the stack pointer (rounded down to 8) up.
+    pub(crate) stack: Vec<u8>,
+}
+
+/// A record.
+#[derive(Clone, Debug)]
+pub(crate) enum Record {
+    /// A new stack.
+    Stack(NewStack),
+    /// A deferred sample.
+    Deferred(Box<DeferredSample>),
+}
+
+/// Decodes a record; `None` if the bytes are none.
+pub(crate) fn decode(bytes: &[u8]) -> Option<Record> {
+    let (head, body) = bytes.split_at_checked(size_of::<Header>())?;
+    match word32(head, offset_of!(Header, kind))? {
+        kind::STACK => stack(head, body).map(Record::Stack),
+        kind::DEFERRED => deferred(head, bytes).map(|sample| Record::Deferred(Box::new(sample))),
+        _ => None,
+    }
+}
+
+fn stack(head: &[u8], body: &[u8]) -> Option<NewStack> {
+    let length = word32(head, offset_of!(Header, length))? as usize;
+    let total = word32(head, offset_of!(Header, total))?;
+    let written: Vec<u64> = words(body, length.min(WORDS))?;
+    let mut words = Vec::with_capacity(written.len() + 1);
+    walk::unroll(&written, total, |word| words.push(word));
+    Some(NewStack { key: key(head)?, words })
+}
+
+fn deferred(head: &[u8], bytes: &[u8]) -> Option<DeferredSample> {
+    let length = word32(head, offset_of!(Header, length))? as usize;
+    let kernel = word32(head, offset_of!(Header, kernel))? as usize;
+    let at = offset_of!(Deferred, stack);
+    Some(DeferredSample {
+        key: key(head)?,
+        time: word64(head, offset_of!(Header, time))?,
+        registers: registers(bytes.get(offset_of!(Deferred, registers)..)?)?,
+        kernel: words(bytes.get(offset_of!(Deferred, words)..)?, kernel.min(KERNEL_WORDS))?,
+        stack: bytes.get(at..at + length.min(COPY_BYTES))?.to_vec(),
+    })
+}
+
+fn registers(bytes: &[u8]) -> Option<Registers> {
+    let mut registers = Registers::ZERO;
+    registers.pc = word64(bytes, offset_of!(Registers, pc))?;
+    registers.sp = word64(bytes, offset_of!(Registers, sp))?;
+    registers.fp = word64(bytes, offset_of!(Registers, fp))?;
+    registers.lr = word64(bytes, offset_of!(Registers, lr))?;
+    for (index, register) in registers.all.iter_mut().enumerate() {
+        *register = word64(bytes, offset_of!(Registers, all) + index * 8)?;
+    }
+    Some(registers)
+}
+
+fn key(head: &[u8]) -> Option<CountKey> {
+    let at = offset_of!(Header, key);
+    let comm = at + offset_of!(CountKey, comm);
+    Some(CountKey {
+        pid: word32(head, at + offset_of!(CountKey, pid))?,
+        tid: word32(head, at + offset_of!(CountKey, tid))?,
+        comm: head.get(comm..comm + 16)?.try_into().ok()?,
+        hash: word64(head, at + offset_of!(CountKey, hash))?,
+    })
+}
+
+fn words(bytes: &[u8], count: usize) -> Option<Vec<u64>> {
+    let bytes = bytes.get(..count * 8)?;
+    Some(bytes.chunks_exact(8).filter_map(|word| Some(u64::from_ne_bytes(word.try_into().ok()?))).collect())
+}
+
+fn word32(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+fn word64(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_decoded_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..2000), kind in 0..4u8) {
+            let mut bytes = bytes;
+            if let Some(first) = bytes.first_mut() {
+                *first = kind;
+            }
+            if let Some(Record::Deferred(sample)) = decode(&bytes) {
+                prop_assert!(sample.stack.len() <= COPY_BYTES && sample.kernel.len() <= KERNEL_WORDS);
+            }
+        }
+    }
+
+    #[test]
+    fn a_stack_comes_out_as_it_went_in() {
+        let header = Header {
+            kind: kind::STACK,
+            length: 3,
+            key: CountKey { pid: 1, tid: 2, comm: *b"comm\0\0\0\0\0\0\0\0\0\0\0\0", hash: 77 },
+            time: 5,
+            total: 3,
+            kernel: 0,
+        };
+        // SAFETY: plain integers without padding, as the size assertions of `abi` imply.
+        let head: [u8; size_of::<Header>()] = unsafe { std::mem::transmute(header) };
+        let mut bytes = head.to_vec();
+        [10u64, 11, 12].iter().for_each(|word| bytes.extend(word.to_ne_bytes()));
+        let Some(Record::Stack(stack)) = decode(&bytes) else { panic!("a stack") };
+        assert_eq!(stack, NewStack { key: header.key, words: vec![10, 11, 12] });
+        assert!(decode(&bytes[..bytes.len() - 1]).is_none(), "cut off");
+    }
+}

@@ -1,0 +1,159 @@
+//! C++ and Rust names as people write them, whatever the name.
+
+use cpp_demangle::{BorrowedSymbol, DemangleOptions};
+use std::borrow::Cow;
+use std::fmt::{self, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// The longest name in bytes, mangled or demangled; a longer one is cut and ends in an ellipsis.
+pub const MAX_NAME: usize = 64 << 10;
+
+/// The name as people write it: C++ (Itanium) and Rust (legacy and v0) names are demangled, Rust's without their
+/// hash; others stay. The version of a versioned symbol is dropped. Bytes that are not UTF-8 are replaced.
+pub fn demangle(raw: &[u8]) -> String {
+    if raw.len() > MAX_NAME {
+        return cut(String::from_utf8_lossy(&raw[..MAX_NAME]));
+    }
+    let Ok(name) = std::str::from_utf8(raw) else { return String::from_utf8_lossy(raw).into_owned() };
+    let (base, version) = match name.split_once('@') {
+        Some((base, version)) if !base.is_empty() => (base, version),
+        _ => (name, ""),
+    };
+    let mut text = plain(base).unwrap_or_else(|| base.to_owned());
+    if version == "plt" {
+        text.push_str("@plt");
+    }
+    text
+}
+
+/// The demangled name of a mangled one.
+fn plain(name: &str) -> Option<String> {
+    if !(name.starts_with('_') || name.starts_with('?')) {
+        return None;
+    }
+    catch_unwind(AssertUnwindSafe(|| rust(name).or_else(|| cpp(name)))).ok().flatten()
+}
+
+fn rust(name: &str) -> Option<String> {
+    let demangled = rustc_demangle::try_demangle(name).ok()?;
+    let mut out = Bounded::default();
+    let complete = write!(out, "{demangled:#}").is_ok();
+    out.finish(complete)
+}
+
+fn cpp(name: &str) -> Option<String> {
+    if !name.starts_with("_Z") && !name.starts_with("__Z") && !name.starts_with("_GLOBAL_") {
+        return None;
+    }
+    let (symbol, suffix) = BorrowedSymbol::with_tail(name.as_bytes()).ok()?;
+    let mut out = Bounded::default();
+    let complete = symbol.structured_demangle(&mut out, &DemangleOptions::new()).is_ok();
+    let mut text = out.finish(complete)?;
+    if !suffix.is_empty() {
+        // `.cold`, `.part.0` and the like that the parser did not take
+        text.push_str(&String::from_utf8_lossy(suffix));
+    }
+    Some(text)
+}
+
+/// Takes what is written up to [`MAX_NAME`] bytes.
+#[derive(Default)]
+struct Bounded {
+    text: String,
+    full: bool,
+}
+
+impl Bounded {
+    fn finish(self, complete: bool) -> Option<String> {
+        match (complete, self.full) {
+            (true, _) => Some(self.text),
+            (false, true) => Some(cut(self.text.into())),
+            (false, false) => None,
+        }
+    }
+}
+
+impl Write for Bounded {
+    fn write_str(&mut self, more: &str) -> fmt::Result {
+        if self.text.len() + more.len() > MAX_NAME {
+            self.full = true;
+            return Err(fmt::Error);
+        }
+        self.text.push_str(more);
+        Ok(())
+    }
+}
+
+fn cut(text: Cow<'_, str>) -> String {
+    let mut text = text.into_owned();
+    text.push('…');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn names_of_all_manglings() {
+        for (raw, plain) in [
+            ("main", "main"),
+            ("_ZNSt6vectorIiSaIiEE9push_backERKi", "std::vector<int, std::allocator<int> >::push_back(int const&)"),
+            ("_ZN4core3fmt9Formatter3pad17h0123456789abcdefE", "core::fmt::Formatter::pad"),
+            ("_RNvCs1234_7mycrate3foo", "mycrate::foo"),
+            ("_ZN3FooC1Ev@@LIB_1", "Foo::Foo()"),
+            ("memcpy@GLIBC_2.14", "memcpy"),
+            ("_Znwm@plt", "operator new(unsigned long)@plt"),
+            ("_Z", "_Z"),
+            ("_R", "_R"),
+            ("@plt", "@plt"),
+            ("", ""),
+        ] {
+            assert_eq!(demangle(raw.as_bytes()), plain);
+        }
+        assert_eq!(demangle(b"_Z3foov.cold"), "foo() [clone .cold]");
+    }
+
+    #[test]
+    fn long_names_are_cut() {
+        let long = "x".repeat(MAX_NAME + 1);
+        let name = demangle(long.as_bytes());
+        assert!(name.ends_with('…') && name.len() == MAX_NAME + '…'.len_utf8());
+        let nested = format!("_Z{}", "N".repeat(60_000));
+        assert_eq!(demangle(nested.as_bytes()), nested);
+    }
+
+    /// A short name whose substitutions double at each step must not become gigabytes.
+    #[test]
+    fn names_that_explode_are_cut() {
+        let mut name = String::from("_Z1fI1aE1bI");
+        let mut inner = String::from("1a");
+        for depth in 0..24 {
+            let back = if depth == 0 { "S_".to_owned() } else { format!("S{}_", base36(depth - 1)) };
+            inner = format!("1bI{inner}{back}{back}E");
+        }
+        name.push_str(&inner);
+        name.push('E');
+        assert!(demangle(name.as_bytes()).len() <= MAX_NAME + '…'.len_utf8());
+        let v0 = format!("_RMC0{}p", "TB1_".repeat(2000));
+        assert!(demangle(v0.as_bytes()).len() <= MAX_NAME + '…'.len_utf8());
+    }
+
+    fn base36(value: u32) -> String {
+        char::from_digit(value, 36).into_iter().collect::<String>().to_uppercase()
+    }
+
+    proptest! {
+        #[test]
+        fn no_name_panics(
+            prefix in "(_Z|_R|_ZN|__ZN|)",
+            tail in "[_A-Za-z0-9.@]{0,60}",
+            raw in prop::collection::vec(any::<u8>(), 0..60),
+        ) {
+            let name = format!("{prefix}{tail}");
+            prop_assert!(demangle(name.as_bytes()).len() <= MAX_NAME + 8);
+            prop_assert!(demangle(&raw).len() <= MAX_NAME + 8);
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! One native frame: by a rule made from `.eh_frame`, or by the frame pointer where there is none.
+
+use abi::process::{Mapping, code};
+use abi::stop::Stop;
+use abi::table::{Rule, cfa, fp, ra};
+use abi::word::{self, flag};
+
+use crate::{Architecture, Target, Walk, state};
+
+/// The caller's registers as far as they are followed.
+struct Caller {
+    pc: u64,
+    sp: u64,
+    fp: u64,
+    state: u32,
+}
+
+/// Takes the frame in `walk.registers` and goes to its caller. `Err` is the stack's last word.
+#[inline(always)]
+pub(crate) fn turn<A: Architecture, T: Target>(target: &mut T, walk: &mut Walk) -> Result<(), u64> {
+    let pc = walk.registers.pc;
+    let flags = word_flags(walk.state);
+    // a call may be the last instruction of its function: the caller is looked up by the byte before the return address
+    let at = if walk.state & state::EXACT != 0 { pc } else { pc.wrapping_sub(1) };
+    let Some(mapping) = target.mapping(at) else {
+        walk.push(word::raw(flags, pc));
+        return Err(word::end(Stop::NoMapping as u8, 0, 0));
+    };
+    let offset = pc.wrapping_sub(mapping.begin).wrapping_add(mapping.file_offset);
+    if mapping.code == code::ANONYMOUS {
+        walk.push(word::raw(flags, pc));
+    } else {
+        walk.push(word::object(flags, mapping.object, offset));
+    }
+    let rule = match mapping.code {
+        code::TABLE => target.rule(&mapping, at.wrapping_sub(mapping.begin).wrapping_add(mapping.file_offset)),
+        code::PENDING => return Err(word::end(Stop::TableNotReady as u8, mapping.object, 0)),
+        _ => Rule::NONE,
+    };
+    let caller = match rule.cfa {
+        cfa::NONE => by_frame_pointer(target, walk, &mapping)?,
+        cfa::SIGNAL => by_signal_frame::<A, T>(target, walk)?,
+        _ => by_rule::<A, T>(target, walk, &rule, &mapping)?,
+    };
+    walk.registers.pc = caller.pc;
+    walk.registers.sp = caller.sp;
+    walk.registers.fp = caller.fp;
+    walk.state = caller.state;
+    Ok(())
+}
+
+#[inline(always)]
+fn word_flags(bits: u32) -> u8 {
+    let exact = if bits & state::EXACT != 0 { flag::EXACT } else { 0 };
+    let by_frame_pointer = if bits & state::BY_FRAME_POINTER != 0 { flag::BY_FRAME_POINTER } else { 0 };
+    exact | by_frame_pointer
+}
+
+#[inline(always)]
+fn stop(stop: Stop, mapping: &Mapping) -> u64 {
+    word::end(stop as u8, mapping.object, 0)
+}
+
+#[inline(always)]
+fn by_rule<A: Architecture, T: Target>(
+    target: &mut T,
+    walk: &mut Walk,
+    rule: &Rule,
+    mapping: &Mapping,
+) -> Result<Caller, u64> {
+    let cfa = cfa_of::<A, T>(target, walk, rule, mapping)?;
+    let exact = walk.state & state::EXACT != 0;
+    // a leaf that has not touched its stack pointer has its CFA there where calls do not push
+    let ascends = cfa > walk.registers.sp || (!A::CALL_PUSHES && exact && cfa == walk.registers.sp);
+    if !ascends || cfa & 7 != 0 {
+        return Err(stop(Stop::NotAscending, mapping));
+    }
+    let return_address = if A::CALL_PUSHES {
+        target.read_u64(cfa.wrapping_sub(8))
+    } else if rule.ra == ra::SAVED {
+        target.read_u64(cfa.wrapping_add(rule.extra as i64 as u64))
+    } else if exact {
+        Some(walk.registers.lr)
+    } else {
+        return Err(stop(Stop::LostRegister, mapping));
+    };
+    let Some(return_address) = return_address else { return Err(stop(Stop::UnreadableStack, mapping)) };
+    let pc = checked_return_address(return_address, walk.code_mask, mapping)?;
+    let (fp, lost) = frame_pointer(target, walk, rule, cfa, mapping)?;
+    Ok(Caller { pc, sp: cfa, fp, state: if lost { state::FRAME_POINTER_LOST } else { 0 } })
+}
+
+/// A return address of 0 is how the outermost function of a thread is called; one in the kernel's half is damage.
+#[inline(always)]
+fn checked_return_address(address: u64, code_mask: u64, mapping: &Mapping) -> Result<u64, u64> {
+    let address = address & !code_mask;
+    if address == 0 {
+        return Err(stop(Stop::Root, mapping));
+    }
+    if address >> word::TAG_SHIFT != 0 {
+        return Err(stop(Stop::BadReturnAddress, mapping));
+    }
+    Ok(address)
+}
+
+#[inline(always)]
+fn cfa_of<A: Architecture, T: Target>(target: &mut T, walk: &Walk, rule: &Rule, mapping: &Mapping) -> Result<u64, u64> {
+    let offset = rule.cfa_offset as i64 as u64;
+    let fp_known = walk.state & state::FRAME_POINTER_LOST == 0;
+    let base = match rule.cfa {
+        cfa::SP | cfa::DEREF_SP => walk.registers.sp,
+        cfa::FP | cfa::DEREF_FP if fp_known => walk.registers.fp,
+        cfa::FP | cfa::DEREF_FP => return Err(stop(Stop::LostRegister, mapping)),
+        cfa::REGISTER => interrupted_register::<A, T>(target, walk, rule.register, mapping)?,
+        cfa::PLT => {
+            let pushed = if (walk.registers.pc & 15) as i64 >= rule.cfa_offset as i64 { 8 } else { 0 };
+            return Ok(walk.registers.sp.wrapping_add(8).wrapping_add(pushed));
+        }
+        cfa::END => return Err(stop(Stop::Root, mapping)),
+        _ => return Err(word::end(Stop::UnsupportedRule as u8, mapping.object, rule.register)),
+    };
+    let address = base.wrapping_add(offset);
+    if rule.cfa == cfa::DEREF_FP || rule.cfa == cfa::DEREF_SP {
+        let Some(loaded) = target.read_u64(address) else { return Err(stop(Stop::UnreadableStack, mapping)) };
+        return Ok(loaded.wrapping_add(rule.extra as i64 as u64));
+    }
+    Ok(address)
+}
+
+/// A register of the interrupted frame: of the sample itself, or of the code that a signal interrupted.
+#[inline(always)]
+fn interrupted_register<A: Architecture, T: Target>(
+    target: &mut T,
+    walk: &Walk,
+    register: u8,
+    mapping: &Mapping,
+) -> Result<u64, u64> {
+    if walk.state & state::EXACT == 0 {
+        return Err(stop(Stop::LostRegister, mapping));
+    }
+    if walk.signal_frame == 0 {
+        return Ok(walk.registers.all[register as usize & (abi::record::REGISTERS - 1)]);
+    }
+    let address = walk.signal_frame.wrapping_add(A::signal_register(register));
+    target.read_u64(address).ok_or_else(|| stop(Stop::UnreadableStack, mapping))
+}
+
+/// The caller's frame pointer, and whether its value is unknown.
+#[inline(always)]
+fn frame_pointer<T: Target>(
+    target: &mut T,
+    walk: &Walk,
+    rule: &Rule,
+    cfa: u64,
+    mapping: &Mapping,
+) -> Result<(u64, bool), u64> {
+    let lost = walk.state & state::FRAME_POINTER_LOST != 0;
+    let base = match rule.fp {
+        fp::SAME => return Ok((walk.registers.fp, lost)),
+        fp::AT_CFA => cfa,
+        fp::AT_FP if !lost => walk.registers.fp,
+        fp::AT_SP => walk.registers.sp,
+        _ => return Ok((0, true)),
+    };
+    match target.read_u64(base.wrapping_add(rule.fp_offset as i64 as u64)) {
+        Some(value) => Ok((value, false)),
+        None => Err(stop(Stop::UnreadableStack, mapping)),
+    }
+}
+
+/// Code without unwind information: the frame record at the frame pointer, if it can be one.
+#[inline(always)]
+fn by_frame_pointer<T: Target>(target: &mut T, walk: &Walk, mapping: &Mapping) -> Result<Caller, u64> {
+    let record = walk.registers.fp;
+    if record == 0 && walk.state & state::BY_FRAME_POINTER != 0 {
+        // a chain of frame records ends in 0
+        return Err(stop(Stop::Root, mapping));
+    }
+    if record < walk.registers.sp || record & 7 != 0 || walk.state & state::FRAME_POINTER_LOST != 0 {
+        return Err(stop(Stop::NoUnwindInfo, mapping));
+    }
+    let (Some(fp), Some(return_address)) = (target.read_u64(record), target.read_u64(record.wrapping_add(8))) else {
+        return Err(stop(Stop::NoUnwindInfo, mapping));
+    };
+    let pc = checked_return_address(return_address, walk.code_mask, mapping)?;
+    Ok(Caller { pc, sp: record.wrapping_add(16), fp, state: state::BY_FRAME_POINTER })
+}
+
+/// The handler's return trampoline: everything was saved at the stack pointer when the signal was delivered.
+#[inline(always)]
+fn by_signal_frame<A: Architecture, T: Target>(target: &mut T, walk: &mut Walk) -> Result<Caller, u64> {
+    let frame = walk.registers.sp;
+    let unreadable = word::end(Stop::UnreadableStack as u8, 0, 0);
+    let mut saved = |offset: u64| target.read_u64(frame.wrapping_add(offset)).ok_or(unreadable);
+    let (pc, sp, fp) = (saved(A::SIGNAL_PC)?, saved(A::SIGNAL_SP)?, saved(A::SIGNAL_FP)?);
+    if let Some(offset) = A::SIGNAL_LR {
+        walk.registers.lr = saved(offset)?;
+    }
+    if pc >> word::TAG_SHIFT != 0 {
+        return Err(word::end(Stop::BadReturnAddress as u8, 0, 0));
+    }
+    walk.signal_frame = frame;
+    Ok(Caller { pc, sp, fp, state: state::EXACT })
+}

@@ -1,0 +1,177 @@
+//! The walk over made-up memory, whose truth is written beside it.
+extern crate std;
+
+use std::boxed::Box;
+use std::collections::BTreeMap;
+use std::vec::Vec;
+
+use abi::process::{Mapping, code};
+use abi::stop::Stop;
+use abi::table::{Rule, cfa, fp};
+use abi::word::{self, Word, flag};
+
+use crate::{Architecture, Target, Walk, X86_64, turn, unroll};
+
+/// A walk whose bytes are all zero.
+pub(crate) fn blank() -> Box<Walk> {
+    // SAFETY: Walk is plain integers, for which zero is a value; the layout is that of the type.
+    unsafe {
+        let memory = std::alloc::alloc_zeroed(std::alloc::Layout::new::<Walk>());
+        Box::from_raw(memory.cast())
+    }
+}
+
+#[derive(Default)]
+struct Made {
+    memory: BTreeMap<u64, u64>,
+    mappings: Vec<Mapping>,
+    rules: BTreeMap<u64, Rule>,
+}
+
+impl Target for Made {
+    fn read_u64(&mut self, address: u64) -> Option<u64> {
+        self.memory.get(&address).copied()
+    }
+    fn mapping(&mut self, pc: u64) -> Option<Mapping> {
+        self.mappings.iter().find(|mapping| (mapping.begin..mapping.end).contains(&pc)).copied()
+    }
+    fn rule(&mut self, _: &Mapping, offset: u64) -> Rule {
+        self.rules.range(..=offset).next_back().map_or(Rule::NONE, |(_, rule)| *rule)
+    }
+}
+
+const TEXT: u64 = 0x40_0000;
+
+fn made(rules: &[(u64, Rule)]) -> Made {
+    let mapping = Mapping { begin: TEXT, end: TEXT + 0x10000, object: 7, code: code::TABLE, ..Mapping::default() };
+    let jit = Mapping { begin: 0x70_0000, end: 0x71_0000, code: code::ANONYMOUS, ..Mapping::default() };
+    Made { mappings: [mapping, jit].into(), rules: rules.iter().copied().collect(), ..Made::default() }
+}
+
+fn sp(offset: i32) -> Rule {
+    Rule { cfa: cfa::SP, cfa_offset: offset, ..Rule::NONE }
+}
+
+fn walk_from(target: &mut Made, pc: u64, sp: u64, fp: u64) -> Vec<Word> {
+    let mut walk = blank();
+    (walk.registers.pc, walk.registers.sp, walk.registers.fp) = (pc, sp, fp);
+    walk.registers.all[10] = 0x9000;
+    walk.begin(0, 0);
+    while turn::<X86_64, Made>(target, &mut walk) {}
+    let mut words = Vec::new();
+    unroll(&walk.stack.words, walk.stack.header.total, |word| words.push(Word::decode(word)));
+    words
+}
+
+fn frame(offset: u64, flags: u8) -> Word {
+    Word::decode(word::object(flags, 7, offset))
+}
+
+fn ended(stop: Stop) -> Word {
+    Word::decode(word::end(stop as u8, 7, 0))
+}
+
+#[test]
+fn a_chain_of_rules_to_the_root() {
+    let saves_fp = Rule { fp: fp::AT_CFA, fp_offset: -16, ..sp(32) };
+    let by_fp = Rule { cfa: cfa::FP, cfa_offset: 16, ..Rule::NONE };
+    let mut target = made(&[(0x100, sp(8)), (0x200, saves_fp), (0x300, by_fp), (0x400, Rule::END)]);
+    target.memory.extend([
+        (0x8000, TEXT + 0x210), // leaf returns
+        (0x8018, 0x9000),       // saved frame pointer of the third
+        (0x8020, TEXT + 0x310),
+        (0x9008, TEXT + 0x400), // the call is the last instruction before _start
+    ]);
+    let words = walk_from(&mut target, TEXT + 0x110, 0x8000, 0x1234);
+    // the last return address lies at the first byte of `_start`'s rule; the call lies before it
+    let chain = [frame(0x110, flag::EXACT), frame(0x210, 0), frame(0x310, 0), frame(0x400, 0)];
+    assert_eq!(words[..4], chain);
+    assert_eq!(words[4], ended(Stop::NotAscending), "pc-1 belongs to the function before");
+}
+
+#[test]
+fn each_form_of_cfa() {
+    let deref = Rule { cfa: cfa::DEREF_FP, cfa_offset: -8, extra: 0, fp: fp::AT_FP, fp_offset: 0, ..Rule::NONE };
+    let deref_sp = Rule { cfa: cfa::DEREF_SP, cfa_offset: 0, extra: 16, ..Rule::NONE };
+    let register = Rule { cfa: cfa::REGISTER, register: 10, cfa_offset: 8, ..Rule::NONE };
+    let plt = Rule { cfa: cfa::PLT, cfa_offset: 11, ..Rule::NONE };
+    for (name, rule, pc, memory) in [
+        ("realigned", deref, 0x100, &[(0x8fa8, 0x9008), (0x9000, 0), (0x8fb0, 0x77)][..]),
+        ("switched", deref_sp, 0x100, &[(0x8000, 0x9000), (0x9008, 0)]),
+        ("register", register, 0x100, &[(0x9000, 0)]),
+        ("plt before the push", plt, 0x10a, &[(0x8000, 0)]),
+        ("plt after the push", plt, 0x10b, &[(0x8008, 0)]),
+    ] {
+        let mut target = made(&[(0x100, rule)]);
+        target.memory.extend(memory.iter().copied());
+        let words = walk_from(&mut target, TEXT + pc, 0x8000, 0x8fb0);
+        assert_eq!(words, [frame(pc, flag::EXACT), ended(Stop::Root)], "{name}");
+    }
+}
+
+#[test]
+fn a_register_is_lost_behind_a_call() {
+    let register = Rule { cfa: cfa::REGISTER, register: 10, cfa_offset: 8, ..Rule::NONE };
+    let mut target = made(&[(0x100, sp(8)), (0x200, register)]);
+    target.memory.insert(0x8000, TEXT + 0x210);
+    let words = walk_from(&mut target, TEXT + 0x110, 0x8000, 0);
+    assert_eq!(words.last(), Some(&ended(Stop::LostRegister)));
+}
+
+#[test]
+fn a_signal_frame_gives_all_registers_back() {
+    let register = Rule { cfa: cfa::REGISTER, register: 10, cfa_offset: 8, ..Rule::NONE };
+    let mut target = made(&[(0x100, sp(8)), (0x200, Rule::SIGNAL), (0x300, register), (0x400, Rule::END)]);
+    target.memory.extend([
+        (0x8000, TEXT + 0x201), // handler returns to the trampoline
+        (0x8008 + X86_64::SIGNAL_PC, TEXT + 0x300),
+        (0x8008 + X86_64::SIGNAL_SP, 0x6000), // the handler ran on a stack of its own
+        (0x8008 + X86_64::SIGNAL_FP, 0x55),
+        (0x8008 + X86_64::signal_register(10), 0x6010),
+        (0x6010, TEXT + 0x410),
+    ]);
+    let words = walk_from(&mut target, TEXT + 0x110, 0x8000, 0);
+    let chain = [frame(0x110, flag::EXACT), frame(0x201, 0), frame(0x300, flag::EXACT), frame(0x410, 0)];
+    assert_eq!(words[..4], chain);
+    assert_eq!(words[4], ended(Stop::Root));
+}
+
+#[test]
+fn frame_pointers_through_jit_code_and_back() {
+    let mut target = made(&[(0x100, sp(8)), (0x200, sp(16)), (0x400, Rule::END)]);
+    target.memory.extend([
+        (0x8000, 0x70_0010), // native leaf called by JIT code
+        (0x8100, 0x8200),    // frame record of the JIT frame
+        (0x8108, TEXT + 0x210),
+        (0x8118, TEXT + 0x410),
+    ]);
+    let words = walk_from(&mut target, TEXT + 0x110, 0x8000, 0x8100);
+    let jit = Word::decode(word::raw(0, 0x70_0010));
+    let chain = [frame(0x110, flag::EXACT), jit, frame(0x210, flag::BY_FRAME_POINTER), frame(0x410, 0)];
+    assert_eq!(words[..4], chain);
+    assert_eq!(words[4], ended(Stop::Root));
+}
+
+#[test]
+fn a_chain_of_frame_records_ends_in_zero() {
+    let mut target = made(&[]);
+    target.memory.extend([(0x8100, 0), (0x8108, TEXT + 0x210)]);
+    let words = walk_from(&mut target, TEXT + 0x110, 0x8000, 0x8100);
+    assert_eq!(words, [frame(0x110, flag::EXACT), frame(0x210, flag::BY_FRAME_POINTER), ended(Stop::Root)]);
+    // without a record before it, a frame pointer of 0 proves nothing
+    assert_eq!(walk_from(&mut target, TEXT + 0x110, 0x8000, 0), [frame(0x110, flag::EXACT), ended(Stop::NoUnwindInfo)]);
+}
+
+#[test]
+fn damage_is_named() {
+    let mut target = made(&[(0x100, sp(8)), (0x200, sp(-8)), (0x300, Rule::unsupported(1))]);
+    target.memory.extend([(0x8000, 0xffff_ffff_8100_0000), (0x8010, TEXT + 0x210), (0x8020, TEXT + 0x310)]);
+    target.memory.insert(0x8030, 0x1234);
+    let mut stop_at = |pc, sp| *walk_from(&mut target, TEXT + pc, sp, 0).last().unwrap();
+    assert_eq!(stop_at(0x110, 0x8000), ended(Stop::BadReturnAddress));
+    assert_eq!(stop_at(0x110, 0x8008), ended(Stop::UnreadableStack));
+    assert_eq!(stop_at(0x110, 0x8010), ended(Stop::NotAscending));
+    let unsupported = Word::decode(word::end(Stop::UnsupportedRule as u8, 7, 1));
+    assert_eq!(stop_at(0x110, 0x8020), unsupported);
+    assert_eq!(stop_at(0x110, 0x8030), Word::decode(word::end(Stop::NoMapping as u8, 0, 0)));
+}
