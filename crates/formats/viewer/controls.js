@@ -49,7 +49,8 @@ function showFilters(app) {
   const { profile, state } = app;
   byId('filters').replaceChildren(...state.filters.map(({ mode, what, id }, index) => {
     const name = what === 'function' ? profile.functions.name[id] : groupLabel(profile, { what, id });
-    const label = `${mode === 'hide' ? 'without' : 'only'} ${shortForms(name).at(-1)}`;
+    const short = what === 'function' ? shortForms(name).at(-1) : name;
+    const label = `${mode === 'hide' ? 'without' : 'only'} ${short}`;
     const chip = element('button', { textContent: `${clipped(label)}  ✕`, title: `Undo: ${mode} ${clipped(name)}` });
     chip.addEventListener('click', () => app.removeFilter(index));
     return chip;
@@ -78,7 +79,8 @@ function showTrail(app) {
 
 function trailButton(app, box, isLast) {
   const name = fullLabel(app, box);
-  const button = element('button', { textContent: clipped(isLast ? name : shortForms(name).at(-1)), title: clipped(name), dir: 'ltr' });
+  const shown = isLast ? name : shortLabel(app, box);
+  const button = element('button', { textContent: clipped(shown), title: clipped(name), dir: 'ltr' });
   if (isLast) button.setAttribute('aria-current', 'true');
   button.addEventListener('click', () => {
     app.zoomTo(box);

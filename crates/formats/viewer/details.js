@@ -17,7 +17,7 @@ function clipped(text) {
 /** Name of a box and what follows it when lines are shown. */
 function boxLabel(profile, box, withLines) {
   const { frames, functions, strings } = profile;
-  if (box.isRest) return { name: `${grouped(box.children.length)} more`, suffix: '' };
+  if (box.isRest) return { name: `${grouped(box.count)} more`, suffix: '' };
   if (box.group) return { name: groupLabel(profile, box.group), suffix: '' };
   if (box.frame < 0) return { name: 'all', suffix: '' };
   const id = frames.function[box.frame];
@@ -67,6 +67,11 @@ function boxFacts(app, box) {
 function fullLabel(app, box) {
   const { name, suffix } = boxLabel(app.profile, box, app.state.lines);
   return name + suffix;
+}
+
+/** The label of a box without what may be left out. */
+function shortLabel(app, box) {
+  return box.frame >= 0 ? shortForms(boxLabel(app.profile, box, false).name).at(-1) : fullLabel(app, box);
 }
 
 /** The bar below the graph. */

@@ -3,6 +3,9 @@
 /** Height of a row in pixels, with the gap. */
 const ROW = 20;
 
+/** Most boxes of one that stands for several; more are divided once more, so that zooming gets to each of them. */
+const MOST_IN_REST = 500;
+
 /** A box narrower than this is not drawn; such siblings share one hatched box. */
 const NARROWEST = 0.4;
 
@@ -44,6 +47,7 @@ function layoutTree(tree, zoomed, width) {
     for (const { box: child, x, width } of placed) rows[row + 1].put(child, x, width);
     // the leftmost is taken up first, so that every row is filled from left to right
     for (let i = placed.length - 1; i >= 0; i--) {
+      // what a box of several stands for is seen when it is zoomed
       if (!placed[i].box.isRest) open.push({ box: placed[i].box, x: placed[i].x, row: row + 1 });
     }
   }
@@ -70,14 +74,24 @@ function placeChildren(tree, box, x, scale) {
 /** The box that stands for all children from `start` on. */
 function restOf(box, children, start) {
   if (box.rest?.start !== start) {
-    const rest = new Box(box, -1, null);
-    rest.isRest = true;
-    rest.start = start;
-    rest.children = children.slice(start);
-    rest.total = rest.children.reduce((sum, child) => sum + child.total, 0);
-    box.rest = rest;
+    box.rest = makeRest(box, children.slice(start));
+    box.rest.start = start;
   }
   return box.rest;
+}
+
+function makeRest(parent, children) {
+  const rest = new Box(parent, -1, null);
+  rest.isRest = true;
+  rest.count = children.length;
+  rest.total = children.reduce((sum, child) => sum + child.total, 0);
+  rest.children = children;
+  if (children.length > MOST_IN_REST) {
+    const size = Math.max(MOST_IN_REST, Math.ceil(children.length / MOST_IN_REST));
+    rest.children = [];
+    for (let at = 0; at < children.length; at += size) rest.children.push(makeRest(rest, children.slice(at, at + size)));
+  }
+  return rest;
 }
 
 /**

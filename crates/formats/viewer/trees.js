@@ -22,6 +22,7 @@ class Box {
     /** The box that stands for the children that are too narrow to be drawn. */
     this.rest = null;
     this.isRest = false;
+    this.count = 1;
   }
 }
 

@@ -161,4 +161,13 @@ mod tests {
         let (pages, _) = pages.finish(3).unwrap();
         assert_eq!(pages.iter().map(|p| p.rows).collect::<Vec<_>>(), [1, 1, 0, 2]);
     }
+
+    #[test]
+    fn rows_are_limited() {
+        let mut pages = Pages::new(0);
+        for place in 0..MAX_ROWS as u64 {
+            pages.push(place, 1 + (place & 1) as u16).unwrap();
+        }
+        assert!(matches!(pages.push(MAX_ROWS as u64, 1), Err(BuildError::TooManyRows)));
+    }
 }

@@ -169,6 +169,46 @@ fn nonsense_section_headers_are_ignored() {
 }
 
 #[test]
+fn a_real_file_without_section_headers_has_the_same_table() {
+    let directory = tempfile::tempdir().unwrap();
+    // not a static program: gcc gives it no .eh_frame_hdr, and nothing else leads to .eh_frame
+    for flags in [&["-O2"][..], &["-O2", "-static-pie"], &["-O2", "-Wl,-z,noseparate-code"]] {
+        let path = common::compile(directory.path(), "realign.c", flags);
+        let (_, table) = common::table(&path);
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[40..48].fill(0);
+        bytes[60..64].fill(0);
+        let without = UnwindTable::build(&Image::from_bytes(bytes).unwrap()).unwrap();
+        assert!(without == table, "{flags:?}: {:?}, but {:?}", without.stats, table.stats);
+    }
+}
+
+/// The frames of `elf`, which begin at [`EH_FRAME`], in a sparse file of `size` bytes that are all of a segment.
+fn sparse(elf: &Elf, header: usize, size: u64) -> Result<UnwindTable, BuildError> {
+    let mut bytes = elf.bytes();
+    bytes[64 + 56 * header + 32..][..8].copy_from_slice(&size.to_le_bytes());
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), bytes).unwrap();
+    file.as_file().set_len(size).unwrap();
+    UnwindTable::build(&Image::open(file.as_file()).unwrap())
+}
+
+#[test]
+fn limits_are_named() {
+    let mut elf = Elf::new(X86_64, 0x100, Frames::x86_64().bytes);
+    elf.section_headers = false;
+    assert!(matches!(sparse(&elf, 0, 5 << 30), Err(BuildError::CodeTooLarge { pages }) if pages == (5 << 18) - 1));
+    assert!(matches!(sparse(&elf, 1, 2 << 30), Err(BuildError::FramesTooLarge { bytes }) if bytes > 1 << 30));
+    assert!(sparse(&elf, 1, 1 << 30).is_ok());
+    let mut frames = Frames::default();
+    for _ in 0..=objects::limits::MAX_CIES {
+        frames.cie("zR", 1, 16, &[]);
+    }
+    let image = Image::from_bytes(Elf::new(X86_64, 0x100, frames.bytes).bytes()).unwrap();
+    assert!(matches!(UnwindTable::build(&image), Err(BuildError::TooManyCies)));
+}
+
+#[test]
 fn a_bad_function_costs_only_itself() {
     let mut frames = Frames::x86_64();
     frames.fde(TEXT, 0x10, &offset(16));

@@ -164,6 +164,28 @@ fn programs_of_gcc() {
 }
 
 #[test]
+fn two_executable_segments_with_different_distances() {
+    let directory = tempfile::tempdir().unwrap();
+    let flags = ["-O2", "-no-pie", "-nostdlib", "-static", "-Wl,--section-start=.far=0x7654320"];
+    let path = compile(directory.path(), "sections.c", &flags);
+    let executable = |s: &&objects::Segment| s.is_executable();
+    let image = common::open(&path);
+    let distances: Vec<u64> = image.segments().iter().filter(executable).map(|s| s.vaddr - s.file_offset).collect();
+    assert!(distances.len() == 2 && distances[0] != distances[1], "{distances:x?}");
+    compare(&path);
+}
+
+#[test]
+fn debug_frame_where_there_is_no_eh_frame() {
+    let directory = tempfile::tempdir().unwrap();
+    let flags = ["-O2", "-g", "-nostdlib", "-static", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables"];
+    let path = compile(directory.path(), "sections.c", &flags);
+    let sections = output("readelf", &["--sections", "--wide", path.to_str().unwrap()]);
+    assert!(sections.contains(" .debug_frame ") && !sections.contains(" .eh_frame "), "{sections}");
+    compare(&path);
+}
+
+#[test]
 fn deeply_remembered_states() {
     let directory = tempfile::tempdir().unwrap();
     compare(&compile(directory.path(), "trampolines.s", &["-shared", "-nostdlib"]));

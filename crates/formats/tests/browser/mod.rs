@@ -1,5 +1,8 @@
 //! Drives a headless Chromium over the DevTools protocol, through a pipe, without any library.
 
+pub mod colour;
+pub mod samples;
+
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -27,7 +30,8 @@ pub struct Browser {
 fn chromium() -> Option<PathBuf> {
     let names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).flat_map(|dir| names.map(|name| dir.join(name))).find(|file| file.is_file());
+    let found =
+        std::env::split_paths(&path).flat_map(|dir| names.map(|name| dir.join(name))).find(|file| file.is_file());
     if found.is_none() {
         let required = std::env::var_os("WHOLESTACK_REQUIRE_BROWSER").is_some_and(|value| value == "1");
         assert!(!required, "no Chromium in PATH, and WHOLESTACK_REQUIRE_BROWSER is 1");

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use profile::{Builder, FrameId, FrameKey, FunctionKey, Kind, Module, Profile, Sample};
+use profile::{Builder, FrameId, FrameKey, FunctionKey, Kind, Module, ProcessId, Profile, Sample};
 
 /// Numbers that look random and are the same every time (xorshift).
 pub struct Numbers(pub u64);
@@ -17,31 +17,119 @@ impl Numbers {
     }
 }
 
-/// A frame of a function that is known by its name.
-pub fn frame(builder: &mut Builder, name: &str, kind: Kind) -> FrameId {
+/// A frame of the one function of a name.
+pub fn frame(builder: &mut Builder, name: &str, kind: Kind, inlined: bool, line: u32) -> FrameId {
     let path = builder.text(if kind == Kind::Kernel { "[kernel]" } else { "/usr/lib/libsample.so.1" });
     let module = Some(builder.module(Module { path, build_id: None }));
     let name = builder.text(name);
     let file = Some(builder.text("src/sample.c"));
     let function = builder.function(FunctionKey { name, kind, file, start_line: 10, module });
-    builder.frame(FrameKey::of(function))
-}
-
-/// The same frame as inlined, or at another line.
-pub fn variant(builder: &mut Builder, name: &str, kind: Kind, inlined: bool, line: u32) -> FrameId {
-    let base = frame(builder, name, kind);
-    // the builder interns: it gives the function of the frame back only with a frame of its own
-    let function = builder_function(builder, name, kind);
-    if !inlined && line == 0 {
-        return base;
-    }
     builder.frame(FrameKey { line, inlined, ..FrameKey::of(function) })
 }
 
-fn builder_function(builder: &mut Builder, name: &str, kind: Kind) -> profile::FunctionId {
-    let path = builder.text(if kind == Kind::Kernel { "[kernel]" } else { "/usr/lib/libsample.so.1" });
-    let module = Some(builder.module(Module { path, build_id: None }));
-    let name = builder.text(name);
-    let file = Some(builder.text("src/sample.c"));
-    builder.function(FunctionKey { name, kind, file, start_line: 10, module })
+/// A profile with three processes, five threads, recursion, inlined frames, lines, and empty stacks.
+pub fn random_profile(seed: u64) -> Profile {
+    let mut numbers = Numbers(seed * 2 + 1);
+    let mut builder = Builder::default();
+    let mut threads = Vec::new();
+    for (pid, tids) in [(100, [100, 101]), (200, [200, 201]), (300, [300, 300])] {
+        let process = builder.process(pid, &format!("process-{pid}"));
+        threads.extend(tids.map(|tid| builder.thread(process, tid, &format!("thread-{tid}"))));
+    }
+    let mut stacks: Vec<Vec<FrameId>> = vec![Vec::new()];
+    for _ in 0..300 {
+        let base = &stacks[numbers.below(stacks.len() as u64) as usize];
+        let mut stack = base[..numbers.below(base.len() as u64 + 1) as usize].to_vec();
+        for _ in 0..numbers.below(6) {
+            let function = numbers.below(20);
+            let kind = Kind::ALL[function as usize % Kind::ALL.len()];
+            let inlined = kind == Kind::Native && numbers.below(3) == 0;
+            stack.push(frame(
+                &mut builder,
+                &format!("function_{function}"),
+                kind,
+                inlined,
+                numbers.below(2) as u32 * 7,
+            ));
+        }
+        let thread = threads[numbers.below(threads.len() as u64) as usize];
+        let node = builder.stack(stack.iter().copied());
+        builder.add(thread, node, 1 + numbers.below(50));
+        stacks.push(stack);
+    }
+    builder.meta_mut().frequency = 99;
+    builder.finish()
+}
+
+/// A profile of one thread; stacks of frame names from the outermost on.
+pub fn plain_profile(stacks: &[(&[&str], u64)]) -> Profile {
+    let mut builder = Builder::default();
+    let process = builder.process(1, "process");
+    let thread = builder.thread(process, 1, "thread");
+    for (names, count) in stacks {
+        let frames: Vec<_> = names.iter().map(|name| frame(&mut builder, name, Kind::Native, false, 0)).collect();
+        let stack = builder.stack(frames);
+        builder.add(thread, stack, *count);
+    }
+    builder.finish()
+}
+
+/// How the tests write a frame: its name, with `~` if it was inlined.
+pub fn written(profile: &Profile, frame: FrameId) -> String {
+    let inlined = if profile.frames[frame.index()].inlined { "~" } else { "" };
+    format!("{}{inlined}", profile.text(profile.function_of(frame).name))
+}
+
+/// The function's name alone.
+fn function_name(profile: &Profile, frame: FrameId) -> String {
+    profile.text(profile.function_of(frame).name).to_owned()
+}
+
+/// Samples below each path of boxes, if each sample is drawn as `path` says.
+pub fn tree(profile: &Profile, path: impl Fn(&Sample) -> Vec<String>) -> BTreeMap<String, u64> {
+    let mut tree = BTreeMap::new();
+    for sample in &profile.samples {
+        let path = path(sample);
+        for end in 1..=path.len() {
+            *tree.entry(path[..end].join(" > ")).or_default() += sample.count;
+        }
+    }
+    tree
+}
+
+/// The frames of a sample from the outermost on.
+pub fn outermost_first(profile: &Profile, sample: &Sample) -> Vec<String> {
+    let mut frames = innermost_first(profile, sample);
+    frames.reverse();
+    frames
+}
+
+/// The frames of a sample from the innermost on.
+pub fn innermost_first(profile: &Profile, sample: &Sample) -> Vec<String> {
+    profile.frames_of(sample.stack).map(|frame| written(profile, frame)).collect()
+}
+
+/// The process of a sample.
+pub fn process_of(profile: &Profile, sample: &Sample) -> ProcessId {
+    profile.threads[sample.thread.index()].process
+}
+
+/// Self and total samples of each function among the samples that pass; recursion counts once.
+pub fn functions(profile: &Profile, passes: impl Fn(&Sample) -> bool) -> BTreeMap<String, (u64, u64)> {
+    let mut figures: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for sample in profile.samples.iter().filter(|sample| passes(sample)) {
+        let names: Vec<_> = profile.frames_of(sample.stack).map(|frame| function_name(profile, frame)).collect();
+        if let Some(innermost) = names.first() {
+            figures.entry(innermost.clone()).or_default().0 += sample.count;
+        }
+        for name in names.into_iter().collect::<BTreeSet<_>>() {
+            figures.entry(name).or_default().1 += sample.count;
+        }
+    }
+    figures
+}
+
+/// Whether a sample's stack holds a function.
+pub fn holds(profile: &Profile, sample: &Sample, name: &str) -> bool {
+    profile.frames_of(sample.stack).any(|frame| function_name(profile, frame) == name)
 }
