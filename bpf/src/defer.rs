@@ -12,7 +12,7 @@ use crate::maps::{DEFERRED, Scratch};
 
 /// Sends the sample whose user registers are `registers` and whose kernel words are in the scratch's walk.
 #[inline(always)]
-pub fn defer(scratch: *mut Scratch, cpu: u32) -> Counter {
+pub fn defer(scratch: *mut Scratch, execing: bool, cpu: u32) -> Counter {
     let Some(deferred) = DEFERRED.get_ptr_mut(cpu) else { return Counter::LostScratch };
     // SAFETY: this CPU's element and scratch.
     let (to, walk) = unsafe { (&mut *deferred, &(*scratch).walk) };
@@ -20,6 +20,9 @@ pub fn defer(scratch: *mut Scratch, cpu: u32) -> Counter {
     to.header.kind = kind::DEFERRED;
     to.header.key.hash = 0;
     to.registers = walk.registers;
+    // SAFETY: this CPU's scratch.
+    [to.registers.pc, to.registers.sp, to.registers.fp, to.registers.lr] = unsafe { (*scratch).entry };
+    to.execing = execing as u64;
     let mut index = 0;
     while index < KERNEL_WORDS {
         if index >= to.header.kernel as usize {

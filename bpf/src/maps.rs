@@ -26,6 +26,8 @@ pub struct Scratch {
     /// Where the last mapping was found: neighbouring frames often lie in one mapping.
     pub last_mapping: u32,
     pub reserved: u32,
+    /// pc, stack pointer, frame pointer and link register of the sample: a walk moves those in its own registers.
+    pub entry: [u64; 4],
     pub walk: Walk,
 }
 

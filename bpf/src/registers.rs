@@ -16,6 +16,8 @@ pub enum Mode {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Found {
     Whole,
+    /// The task is in `execve`: the registers may belong to an image that is gone.
+    Execing,
     /// A 32-bit task.
     Compat32,
     Nothing,
@@ -25,21 +27,31 @@ pub enum Found {
 mod arch {
     /// 64-bit words of `struct pt_regs` (arch/x86/include/uapi/asm/ptrace.h).
     pub const WORDS: usize = 21;
+    /// Whole words to read of saved registers.
+    pub const SAVED_WORDS: usize = WORDS;
     /// Where the registers with DWARF numbers 0..16 are in it.
     const DWARF: [usize; 16] = [10, 12, 11, 5, 14, 13, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0];
     const RIP: usize = 16;
     const CS: usize = 17;
     /// `__USER32_CS` (arch/x86/include/asm/segment.h); the word also holds what the kernel keeps above 16 bits.
     const USER32_CS: u64 = 0x23;
+    /// The system call's number; for interrupts and exceptions a negative number or an error code, which for page
+    /// faults has no such bits together.
+    const ORIG_RAX: usize = 15;
+    /// `execve` and `execveat` (arch/x86/entry/syscalls/syscall_64.tbl).
+    const EXEC: [u64; 2] = [59, 322];
 
-    pub fn is_user(words: &[u64; WORDS]) -> bool {
+    pub fn is_user(words: &[u64; SAVED_WORDS]) -> bool {
         words[CS] & 3 != 0
     }
-    pub fn is_32_bit(words: &[u64; WORDS]) -> bool {
+    pub fn is_32_bit(words: &[u64; SAVED_WORDS]) -> bool {
         words[CS] & 0xffff == USER32_CS
     }
+    pub fn is_exec(words: &[u64; SAVED_WORDS]) -> bool {
+        words[ORIG_RAX] == EXEC[0] || words[ORIG_RAX] == EXEC[1]
+    }
     #[inline(always)]
-    pub fn take(words: &[u64; WORDS], to: &mut abi::record::Registers) {
+    pub fn take(words: &[u64; SAVED_WORDS], to: &mut abi::record::Registers) {
         let mut number = 0;
         while number < DWARF.len() {
             to.all[number] = words[DWARF[number]];
@@ -51,21 +63,31 @@ mod arch {
 
 #[cfg(bpf_target_arch = "aarch64")]
 mod arch {
-    /// 64-bit words of `struct user_pt_regs` (arch/arm64/include/uapi/asm/ptrace.h): x0..x30, sp, pc, pstate.
+    /// 64-bit words of `struct user_pt_regs` (arch/arm64/include/uapi/asm/ptrace.h): x0..x30, sp, pc, pstate. In the
+    /// registers that the kernel saved, `orig_x0` and the system call's number follow (asm/ptrace.h).
     pub const WORDS: usize = 34;
+    /// Whole words to read of saved registers.
+    pub const SAVED_WORDS: usize = 36;
+    const SYSCALL: usize = 35;
+    /// `execve` and `execveat` (include/uapi/asm-generic/unistd.h).
+    const EXEC: [u32; 2] = [221, 281];
     const SP: usize = 31;
     const PC: usize = 32;
     const PSTATE: usize = 33;
 
-    pub fn is_user(words: &[u64; WORDS]) -> bool {
+    pub fn is_user(words: &[u64; SAVED_WORDS]) -> bool {
         words[PSTATE] & 0xf == 0
     }
     /// `PSR_MODE32_BIT`.
-    pub fn is_32_bit(words: &[u64; WORDS]) -> bool {
+    pub fn is_32_bit(words: &[u64; SAVED_WORDS]) -> bool {
         words[PSTATE] & 0x10 != 0
     }
+    pub fn is_exec(words: &[u64; SAVED_WORDS]) -> bool {
+        let number = words[SYSCALL] as u32;
+        number == EXEC[0] || number == EXEC[1]
+    }
     #[inline(always)]
-    pub fn take(words: &[u64; WORDS], to: &mut abi::record::Registers) {
+    pub fn take(words: &[u64; SAVED_WORDS], to: &mut abi::record::Registers) {
         let mut number = 0;
         while number < 32 {
             to.all[number] = words[number];
@@ -78,7 +100,7 @@ mod arch {
 /// Fills `to` with the user registers of the current task.
 #[inline(always)]
 pub fn read(context: &PerfEventContext, to: &mut Registers) -> (Mode, Found) {
-    let mut words = [0u64; arch::WORDS];
+    let mut words = [0u64; arch::SAVED_WORDS];
     let from = context.ctx as *const u64;
     let mut index = 0;
     while index < arch::WORDS {
@@ -94,17 +116,18 @@ pub fn read(context: &PerfEventContext, to: &mut Registers) -> (Mode, Found) {
         return (mode, Found::Compat32);
     }
     arch::take(&words, to);
-    (mode, Found::Whole)
+    let execing = mode == Mode::Kernel && arch::is_exec(&words);
+    (mode, if execing { Found::Execing } else { Found::Whole })
 }
 
 /// The registers that the kernel saved when the task entered it.
 #[inline(always)]
-fn saved(words: &mut [u64; arch::WORDS]) -> bool {
+fn saved(words: &mut [u64; arch::SAVED_WORDS]) -> bool {
     // SAFETY: the task is the current one; the read is of the size of the destination.
     unsafe {
         let from = bpf_task_pt_regs(bpf_get_current_task_btf() as *mut _) as *const c_void;
         !from.is_null()
-            && bpf_probe_read_kernel(words.as_mut_ptr() as *mut c_void, (arch::WORDS * 8) as u32, from) == 0
+            && bpf_probe_read_kernel(words.as_mut_ptr() as *mut c_void, (arch::SAVED_WORDS * 8) as u32, from) == 0
             && arch::is_user(words)
     }
 }

@@ -4,7 +4,6 @@ use abi::counter::Counter;
 use abi::process::flags;
 use abi::record::{KERNEL_WORDS, TURNS, WORDS};
 use abi::stop::Stop;
-use abi::word::{TAG_SHIFT, kind};
 use aya_ebpf::EbpfContext;
 use aya_ebpf::helpers::generated::{bpf_get_smp_processor_id, bpf_get_stack, bpf_ktime_get_ns, bpf_loop};
 use aya_ebpf::helpers::{bpf_get_current_comm, bpf_get_current_pid_tgid};
@@ -64,6 +63,9 @@ fn take(context: &PerfEventContext, scratch: *mut Scratch, id: u64, cpu: u32) ->
     // SAFETY: no arguments.
     header.time = unsafe { bpf_ktime_get_ns() };
     let (mode, found) = registers::read(context, &mut walk.registers);
+    let registers = &walk.registers;
+    // SAFETY: this CPU's element, another part of it than `walk`.
+    unsafe { (*scratch).entry = [registers.pc, registers.sp, registers.fp, registers.lr] };
     let kernel = if mode == Mode::Kernel { kernel_stack(context, &mut walk.stack.words) } else { 0 };
     walk.begin(kernel, 0);
 
@@ -75,17 +77,31 @@ fn take(context: &PerfEventContext, scratch: *mut Scratch, id: u64, cpu: u32) ->
     } else if found == Found::Compat32 {
         Stop::Compat32
     } else {
-        let Some(process) = PROCESSES.get_ptr(walk.stack.header.key.pid) else { return defer(scratch, cpu) };
-        // SAFETY: user space replaces elements whole; a replaced one stays readable while this program runs.
-        let process = unsafe { *process };
-        let Some(current) = Current::new(scratch, &process) else { return defer(scratch, cpu) };
-        return match walk_user(scratch, current) {
-            Stop::TableNotReady => defer(scratch, cpu),
-            Stop::NoMapping if process.flags & flags::SETTLED == 0 => defer(scratch, cpu),
-            _ => keep(scratch),
-        };
+        return take_user(scratch, found, cpu);
     };
     walk.end(stop);
+    keep(scratch)
+}
+
+/// Walks the user stack, or leaves that to user space.
+#[inline(always)]
+fn take_user(scratch: *mut Scratch, found: Found, cpu: u32) -> Counter {
+    // SAFETY: this CPU's element.
+    let walk = unsafe { &mut (*scratch).walk };
+    let execing = found == Found::Execing;
+    let Some(process) = PROCESSES.get_ptr(walk.stack.header.key.pid) else { return defer(scratch, execing, cpu) };
+    // SAFETY: user space replaces elements whole; a replaced one stays readable while this program runs.
+    let process = unsafe { *process };
+    let Some(current) = Current::new(scratch, &process) else { return defer(scratch, execing, cpu) };
+    walk_user(scratch, current);
+    let stop = walk.stop_code();
+    let unknown = stop == Stop::NoMapping as u8 && process.flags & flags::SETTLED == 0 && !execing;
+    if stop == Stop::TableNotReady as u8 || unknown {
+        return defer(scratch, execing, cpu);
+    }
+    if execing {
+        walk.settle_exec();
+    }
     keep(scratch)
 }
 
@@ -105,34 +121,16 @@ struct Carry {
     more: bool,
 }
 
-/// Walks the user stack and gives the reason why it ended.
+/// Walks the user stack to its end.
 #[inline(always)]
-fn walk_user(scratch: *mut Scratch, current: Current) -> Stop {
+fn walk_user(scratch: *mut Scratch, current: Current) {
     let mut carry = Carry { scratch, current, more: true };
     // SAFETY: the callback takes the context that is given here, which outlives the loop.
     unsafe { bpf_loop(TURNS, frame as *mut c_void, &raw mut carry as *mut c_void, 0) };
-    // SAFETY: this CPU's element.
-    let walk = unsafe { &mut (*scratch).walk };
     if carry.more {
-        walk.end(Stop::TooDeep);
-        return Stop::TooDeep;
+        // SAFETY: this CPU's element.
+        unsafe { (*scratch).walk.end(Stop::TooDeep) };
     }
-    let last = walk.stack.words[last_index(walk.stack.header.total)];
-    if last >> TAG_SHIFT != kind::END as u64 {
-        return Stop::Root;
-    }
-    match (last >> 48) as u8 {
-        code if code == Stop::TableNotReady as u8 => Stop::TableNotReady,
-        code if code == Stop::NoMapping as u8 => Stop::NoMapping,
-        _ => Stop::Root,
-    }
-}
-
-#[inline(always)]
-fn last_index(total: u32) -> usize {
-    let last = total.wrapping_sub(1) as usize;
-    let index = if last < WORDS { last } else { abi::record::HEAD + (last & (abi::record::HEAD - 1)) };
-    index & (WORDS - 1)
 }
 
 extern "C" fn frame(_index: u32, carry: *mut c_void) -> i64 {

@@ -99,6 +99,8 @@ pub struct Deferred {
     pub header: Header,
     /// The user registers.
     pub registers: Registers,
+    /// 1: the task was in `execve`.
+    pub execing: u64,
     /// Kernel frames.
     pub words: [u64; KERNEL_WORDS + 1],
     /// Copy of the stack from `registers.sp` up.

@@ -63,12 +63,14 @@ stops! {
     BadReturnAddress = 14, "bad return address";
     /// The process's mappings could not be learnt before it was gone.
     UnknownProcess = 15, "process gone before its mappings were read";
+    /// The task was in the middle of exec: the old image is gone and the new one has not begun.
+    Execing = 16, "process replaces its image (exec)";
 }
 
 impl Stop {
     /// Whether the stack is whole: all that there is was walked.
     pub const fn is_whole(self) -> bool {
-        matches!(self, Stop::Root | Stop::NoUserStack | Stop::Exiting)
+        matches!(self, Stop::Root | Stop::NoUserStack | Stop::Exiting | Stop::Execing)
     }
 }
 

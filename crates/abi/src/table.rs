@@ -36,11 +36,11 @@ pub struct Page {
     pub rows: u32,
 }
 
-/// How to find the canonical frame address (CFA) and the caller's registers. 16 bytes.
+/// How to find the canonical frame address (CFA) and the caller's registers. 24 bytes.
 ///
 /// On x86_64 the return address is always at CFA-8 and the caller's stack pointer is the CFA. On aarch64 `ra` and
 /// `extra` say where the return address is.
-#[repr(C)]
+#[repr(C, align(8))]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Rule {
     /// A [`cfa`] kind.
@@ -58,6 +58,11 @@ pub struct Rule {
     /// Added after the load for [`cfa::DEREF_FP`] and [`cfa::DEREF_SP`]; else, for [`ra::SAVED`], bytes from the CFA to
     /// the return address.
     pub extra: i32,
+    /// x86_64: bytes from the CFA to where the caller's rbx was saved; [`bx::SAME`] and [`bx::LOST`] are no offsets.
+    ///
+    /// One function in every process needs it: `_dl_runtime_resolve` of glibc, which realigns its stack and keeps
+    /// the old stack pointer in rbx (sysdeps/x86_64/dl-trampoline.h), below each call that is bound lazily.
+    pub bx_offset: i32,
 }
 
 /// Kinds of CFA.
@@ -70,7 +75,7 @@ pub mod cfa {
     pub const SP: u8 = 2;
     /// CFA = frame pointer + `cfa_offset`.
     pub const FP: u8 = 3;
-    /// CFA = `register` + `cfa_offset`; known in an interrupted frame only.
+    /// CFA = `register` + `cfa_offset`; known in an interrupted frame only, except rbx.
     pub const REGISTER: u8 = 4;
     /// CFA = *(frame pointer + `cfa_offset`) + `extra` (gcc's stack realignment).
     pub const DEREF_FP: u8 = 5;
@@ -96,6 +101,14 @@ pub mod fp {
     pub const AT_SP: u8 = 3;
     /// Saved in a form that is not supported; the walk goes on and stops where the frame pointer is needed.
     pub const LOST: u8 = 4;
+}
+
+/// Values of `bx_offset` that are no offsets.
+pub mod bx {
+    /// Unchanged. (Nothing is saved at the CFA itself, which belongs to the caller.)
+    pub const SAME: i32 = 0;
+    /// Saved in a form that is not supported.
+    pub const LOST: i32 = i32::MIN;
 }
 
 /// Where the return address is.
@@ -124,8 +137,16 @@ pub mod unsupported {
 
 impl Rule {
     /// No unwind information.
-    pub const NONE: Rule =
-        Rule { cfa: cfa::NONE, register: 0, fp: fp::SAME, ra: 0, cfa_offset: 0, fp_offset: 0, extra: 0 };
+    pub const NONE: Rule = Rule {
+        cfa: cfa::NONE,
+        register: 0,
+        fp: fp::SAME,
+        ra: ra::AT_CFA_MINUS_8,
+        cfa_offset: 0,
+        fp_offset: 0,
+        extra: 0,
+        bx_offset: bx::SAME,
+    };
     /// The outermost frame.
     pub const END: Rule = Rule { cfa: cfa::END, ..Rule::NONE };
     /// A signal frame.
@@ -140,5 +161,5 @@ impl Rule {
 const _: () = {
     assert!(size_of::<Row>() == 4);
     assert!(size_of::<Page>() == 8);
-    assert!(size_of::<Rule>() == 16);
+    assert!(size_of::<Rule>() == 24);
 };

@@ -124,12 +124,7 @@ impl Frames {
     }
 
     /// The stack of a sample in the profile.
-    pub(crate) fn stack(
-        &mut self,
-        sample: &RawSample,
-        sources: &dyn Sources,
-        builder: &mut Builder,
-    ) -> Option<NodeId> {
+    pub(crate) fn stack(&mut self, sample: &RawSample, sources: &dyn Sources, builder: &mut Builder) -> Option<NodeId> {
         let mut innermost_first: Vec<FrameId> = Vec::with_capacity(sample.words.len());
         for (index, word) in sample.words.iter().enumerate() {
             match Word::decode(*word) {
@@ -171,7 +166,7 @@ impl Frames {
                     let key = FunctionKey { name, kind: Kind::Jit, file: None, start_line: 0, module: None };
                     FrameKey { offset: address, ..FrameKey::of(builder.function(key)) }
                 }
-                None => nameless_frame("anonymous memory", Kind::Jit, None, address, builder),
+                None => nameless_frame("code in no file", Kind::Jit, None, address, builder),
             }
         })
     }
@@ -184,13 +179,7 @@ impl Frames {
 }
 
 /// A frame called by a bracketed text.
-fn nameless_frame(
-    text: &str,
-    kind: Kind,
-    module: Option<ModuleId>,
-    offset: u64,
-    builder: &mut Builder,
-) -> FrameKey {
+fn nameless_frame(text: &str, kind: Kind, module: Option<ModuleId>, offset: u64, builder: &mut Builder) -> FrameKey {
     let name = builder.text(&format!("[{text}]"));
     let function = builder.function(FunctionKey { name, kind, file: None, start_line: 0, module });
     FrameKey { offset, ..FrameKey::of(function) }

@@ -74,7 +74,9 @@ class App {
   }
 
   relayout() {
-    this.graph.setRows(layoutTrees(this.trees, this.zoomed, this.graph.width, this.state.flipped));
+    const { flipped, mode } = this.state;
+    const rows = layoutTrees(this.trees, this.zoomed, this.graph.width, flipped);
+    this.graph.setRows(rows, flipped && mode !== 'sandwich');
     showTrail(this);
   }
 
@@ -113,7 +115,7 @@ class App {
   makeRoom(box) {
     const { scroller, height } = this.graph;
     const beyondIsBelow = (this.treeOf(box) === this.trees[0]) !== this.state.flipped;
-    const y = box.row * ROW;
+    const y = this.graph.rowTop(box.row);
     const before = beyondIsBelow ? y - scroller.scrollTop : scroller.scrollTop + height - y - ROW;
     if (before >= 0 && before < height / 2) return;
     scroller.scrollTop = beyondIsBelow ? y - 4 * ROW : y + 5 * ROW - height;

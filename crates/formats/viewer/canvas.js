@@ -16,6 +16,7 @@ class Graph {
     this.pad = pad;
     this.context = canvas.getContext('2d', { alpha: false });
     this.rows = [];
+    this.offset = 0;
     this.selected = null;
     this.hovered = null;
     this.search = null;
@@ -36,9 +37,12 @@ class Graph {
     return this.scroller.clientHeight;
   }
 
-  setRows(rows) {
+  /** Rows from top to bottom; `atBottom` says where those stand that do not fill the height. */
+  setRows(rows, atBottom) {
     this.rows = rows;
-    this.pad.style.height = Math.max(rows.length * ROW + ROW, this.height) + 'px';
+    const height = Math.max(rows.length * ROW + ROW, this.height);
+    this.pad.style.height = height + 'px';
+    this.offset = atBottom ? height - rows.length * ROW : 0;
     this.redraw();
   }
 
@@ -60,11 +64,16 @@ class Graph {
     context.direction = 'ltr';
     this.hatching = this.makeHatching();
     const top = this.scroller.scrollTop;
-    const first = Math.max(Math.floor(top / ROW), 0);
-    const last = Math.min(Math.ceil((top + height) / ROW), this.rows.length);
-    for (let index = first; index < last; index++) this.drawRow(this.rows[index], index * ROW - top);
+    const first = Math.max(Math.floor((top - this.offset) / ROW), 0);
+    const last = Math.min(Math.ceil((top + height - this.offset) / ROW), this.rows.length);
+    for (let index = first; index < last; index++) this.drawRow(this.rows[index], this.rowTop(index) - top);
     this.outline(this.hovered, css.getPropertyValue('--text'), 1.5);
     this.outline(this.selected, css.getPropertyValue('--accent'), 2.5);
+  }
+
+  /** Where a row begins, in the pad. */
+  rowTop(index) {
+    return index * ROW + this.offset;
   }
 
   fitCanvas(width, height) {
@@ -114,7 +123,7 @@ class Graph {
     if (index < 0) return;
     const { context } = this;
     const inset = thickness / 2;
-    const y = box.row * ROW - this.scroller.scrollTop;
+    const y = this.rowTop(box.row) - this.scroller.scrollTop;
     context.strokeStyle = colour;
     context.lineWidth = thickness;
     const width = Math.max(row.width[index] - thickness - (row.width[index] > 3 ? 1 : 0), 0.5);
@@ -186,7 +195,7 @@ class Graph {
 
   /** The box at a position within the canvas, or null. */
   boxAt(x, y) {
-    return this.rows[Math.floor((y + this.scroller.scrollTop) / ROW)]?.at(x) ?? null;
+    return this.rows[Math.floor((y + this.scroller.scrollTop - this.offset) / ROW)]?.at(x) ?? null;
   }
 
   /** Where a box is drawn within the canvas; null if it is not. */
@@ -194,12 +203,12 @@ class Graph {
     const row = this.rows[box.row];
     const index = row ? row.boxes.indexOf(box) : -1;
     if (index < 0) return null;
-    return { x: row.x[index], y: box.row * ROW - this.scroller.scrollTop, width: row.width[index], height: ROW };
+    return { x: row.x[index], y: this.rowTop(box.row) - this.scroller.scrollTop, width: row.width[index], height: ROW };
   }
 
   /** Scrolls so that a box's row can be seen, with some of its surroundings. */
   reveal(box) {
-    const y = box.row * ROW;
+    const y = this.rowTop(box.row);
     const { scroller } = this;
     const margin = Math.min(4 * ROW, this.height / 3);
     if (y < scroller.scrollTop + margin) scroller.scrollTop = y - margin;

@@ -9,7 +9,7 @@ use crate::frames::entries::{Cie, Cies, Entries, Function, Id};
 use crate::frames::instructions::Machine;
 use crate::frames::section::{self, FrameSection};
 use crate::image::Image;
-use crate::limits::{MAX_FDES, MAX_FRAME_BYTES, MAX_PAGES, MAX_ROWS_PER_FDE, MIN_GAP};
+use crate::limits::{ENTRY_CODE, MAX_FDES, MAX_FRAME_BYTES, MAX_PAGES, MAX_ROWS_PER_FDE, MIN_GAP};
 use crate::pages::Pages;
 use crate::rules::Rules;
 use crate::sigreturn;
@@ -251,18 +251,35 @@ impl Builder<'_> {
         Convention { architecture: self.image.architecture(), return_register: cie.return_register, signal: cie.signal }
     }
 
-    /// Code that no function covers: padding, where the rule before goes on, or more, where nothing holds; in either, a
-    /// signal return trampoline is recognised.
+    /// Code that no function covers: padding, where the rule before goes on, or more, where nothing holds. In the latter,
+    /// the entry point and signal return trampolines are recognised.
     fn add_gap(&mut self, begin: u64, end: u64) -> Result<(), BuildError> {
         if begin >= end {
             return Ok(());
         }
-        if end - begin < MIN_GAP {
+        let entry = self.image.entry().filter(|entry| (begin..end).contains(entry));
+        if end - begin < MIN_GAP && entry.is_none() {
             self.stats.paddings += 1;
         } else {
             self.stats.gaps += 1;
             self.push(begin, Rule::NONE)?;
         }
+        match entry {
+            // the kernel jumps there: nothing called it
+            Some(entry) => {
+                self.add_trampolines(begin, entry)?;
+                self.push(entry, Rule::END)?;
+                let behind = end.min(entry + ENTRY_CODE);
+                if behind < end {
+                    self.push(behind, Rule::NONE)?;
+                }
+                self.add_trampolines(behind, end)
+            }
+            None => self.add_trampolines(begin, end),
+        }
+    }
+
+    fn add_trampolines(&mut self, begin: u64, end: u64) -> Result<(), BuildError> {
         let image = self.image;
         sigreturn::find(image.architecture(), image.file_bytes(begin, end - begin), |place| {
             self.stats.trampolines += 1;

@@ -1,6 +1,6 @@
 //! Rules in words.
 
-use abi::table::{Rule, cfa, fp, ra, unsupported};
+use abi::table::{Rule, bx, cfa, fp, ra, unsupported};
 
 use crate::architecture::Architecture;
 
@@ -22,7 +22,7 @@ pub fn describe(rule: &Rule, architecture: Architecture) -> String {
         cfa::PLT => format!("CFA={sp}+8, +16 if (rip & 15) >= {offset}"),
         other => return format!("unknown kind of CFA {other}"),
     };
-    [cfa, frame_pointer(rule, &sp, &fp), return_address(rule, architecture)].concat()
+    [cfa, frame_pointer(rule, &sp, &fp), base_register(rule), return_address(rule, architecture)].concat()
 }
 
 fn frame_pointer(rule: &Rule, sp: &str, fp: &str) -> String {
@@ -34,6 +34,14 @@ fn frame_pointer(rule: &Rule, sp: &str, fp: &str) -> String {
         fp::AT_SP => format!(", {fp} at {sp}{offset:+}"),
         fp::LOST => format!(", {fp} lost"),
         other => format!(", {fp} by unknown kind {other}"),
+    }
+}
+
+fn base_register(rule: &Rule) -> String {
+    match rule.bx_offset {
+        bx::SAME => String::new(),
+        bx::LOST => ", rbx lost".to_owned(),
+        offset => format!(", rbx at CFA{offset:+}"),
     }
 }
 
@@ -67,6 +75,8 @@ mod tests {
         let base = Rule { cfa: cfa::SP, cfa_offset: 16, ..Rule::NONE };
         assert_eq!(say(base), "CFA=rsp+16");
         assert_eq!(say(Rule { fp: fp::AT_CFA, fp_offset: -16, ..base }), "CFA=rsp+16, rbp at CFA-16");
+        assert_eq!(say(Rule { bx_offset: -24, ..base }), "CFA=rsp+16, rbx at CFA-24");
+        assert_eq!(say(Rule { bx_offset: bx::LOST, ..base }), "CFA=rsp+16, rbx lost");
         assert_eq!(
             say(Rule { cfa: cfa::DEREF_FP, cfa_offset: -8, fp: fp::AT_FP, ..Rule::NONE }),
             "CFA=*(rbp-8)+0, rbp at rbp+0"

@@ -157,6 +157,12 @@ impl Image {
         segments::load_bias(&self.segments, mapping_start, mapping_file_offset)
     }
 
+    /// The place in the file where a process begins in it (`e_entry`): `_start` of a program, of the dynamic linker.
+    pub(crate) fn entry(&self) -> Option<u64> {
+        let vaddr = u64_at(self.bytes(), 24);
+        (vaddr != 0).then(|| self.vaddr_to_file_offset(vaddr)).flatten()
+    }
+
     /// The segment that points to `.eh_frame` and survives the loss of the section headers.
     pub(crate) fn eh_frame_hdr(&self) -> Option<Segment> {
         self.eh_frame_hdr

@@ -5,14 +5,15 @@ mod common;
 use std::collections::HashMap;
 use std::path::Path;
 
-use abi::table::{Rule, cfa, fp, unsupported};
+use abi::table::{Rule, bx, cfa, fp, unsupported};
 use common::{compile, library, mapped_files, output, table};
 
-/// A row of readelf's: CFA, rbp, return address, in its words.
+/// A row of readelf's: CFA, rbp, rbx, return address, in its words.
 #[derive(Clone, Debug, Default)]
 struct Line {
     cfa: String,
     rbp: String,
+    rbx: String,
     ra: String,
 }
 
@@ -53,7 +54,7 @@ fn functions(path: &Path) -> Vec<Function> {
             [address, _, ..] if address.len() == 16 => {
                 let cell =
                     |name: &str| columns.iter().position(|column| column == name).map_or("u", |i| words[i]).to_owned();
-                let line = Line { cfa: cell("CFA"), rbp: cell("rbp"), ra: cell("ra") };
+                let line = Line { cfa: cell("CFA"), rbp: cell("rbp"), rbx: cell("rbx"), ra: cell("ra") };
                 match &cie {
                     Some(cie) => cies.get_mut(cie).unwrap().1 = line,
                     None => functions.last_mut().unwrap().push(hex(address), line),
@@ -107,7 +108,14 @@ fn same(line: &Line, signal: bool, rule: &Rule) -> bool {
         "exp" => matches!(rule.fp, fp::AT_FP | fp::AT_SP),
         _ => register_and_offset(&line.rbp) == Some(("c", rule.fp_offset)) && rule.fp == fp::AT_CFA,
     };
-    cfa_is_same && rbp_is_same
+    let rbx_is_same = match line.rbx.as_str() {
+        "u" | "s" => rule.bx_offset == bx::SAME,
+        text => match register_and_offset(text) {
+            Some(("c", offset)) => rule.bx_offset == offset,
+            _ => rule.bx_offset == bx::LOST,
+        },
+    };
+    cfa_is_same && rbp_is_same && rbx_is_same
 }
 
 /// Compares a file; returns how many rows there were.

@@ -128,8 +128,7 @@ impl<T: Copy> Arena<T> {
         let bytes = (self.shape.per_segment * size_of::<T>()) as u32;
         let map = aya_obj::Map::new_from_params(BPF_MAP_TYPE_ARRAY as u32, 4, bytes, 1, BPF_F_MMAPABLE);
         let map = MapData::create(map, name, None).map_err(|source| ArenaError::Segment { name, source })?;
-        let mapped =
-            Mapped::new(&map, self.shape.per_segment).map_err(|source| ArenaError::Map { name, source })?;
+        let mapped = Mapped::new(&map, self.shape.per_segment).map_err(|source| ArenaError::Map { name, source })?;
         let index = self.runs.segments();
         self.outer.set(index, &map, 0).map_err(|source| ArenaError::Segment { name, source })?;
         self.segments.push(mapped);

@@ -322,8 +322,7 @@ impl Collector {
             return;
         }
         self.keep_gone();
-        let gone: Vec<u32> =
-            self.attention.keys().copied().filter(|pid| self.table.get(*pid).is_none()).collect();
+        let gone: Vec<u32> = self.attention.keys().copied().filter(|pid| self.table.get(*pid).is_none()).collect();
         gone.iter().for_each(|pid| self.exited(*pid));
         let there: Vec<(u32, u64)> = self.table.iter().map(|process| (process.pid, process.instance)).collect();
         for (pid, instance) in there {
@@ -424,7 +423,7 @@ impl Collector {
         let pid = sample.key.pid;
         let Some(process) = self.table.get(pid) else {
             let instance = self.recent.get(&pid).copied().unwrap_or(0);
-            let (words, _) = self.walker.unknown(&sample, Stop::UnknownProcess);
+            let words = self.walker.unknown(&sample, Stop::UnknownProcess);
             return self.count_words(&sample.key, instance, &words);
         };
         let instance = process.instance;
@@ -463,7 +462,7 @@ impl Collector {
     fn walk_parked(&mut self, mut parked: Parked) {
         parked.mappings.iter_mut().for_each(|mapping| point_at_table(mapping, &self.objects));
         match self.walker.walk(&parked.sample, &parked.mappings, &self.tables) {
-            Walked::Stack(words, _) => {
+            Walked::Stack(words) => {
                 let key = parked.sample.key;
                 self.open_perf_map(parked.instance, key.pid, &words);
                 self.note_outside(key.pid, &words);
@@ -566,7 +565,7 @@ impl Collector {
             self.take_tables();
         }
         for parked in std::mem::take(&mut self.parked) {
-            let (words, _) = self.walker.unknown(&parked.sample, Stop::TableNotReady);
+            let words = self.walker.unknown(&parked.sample, Stop::TableNotReady);
             self.count_words(&parked.sample.key, parked.instance, &words);
         }
         self.table.iter().for_each(|process| {

@@ -76,12 +76,7 @@ impl Counts {
             // SAFETY: keys and values have room for `count` elements of the map's sizes; the token of a hash map is
             // 4 bytes; all outlive the call.
             let result = unsafe {
-                libc::syscall(
-                    libc::SYS_bpf,
-                    LOOKUP_AND_DELETE_BATCH,
-                    &raw mut attributes,
-                    size_of::<BatchAttributes>(),
-                )
+                libc::syscall(libc::SYS_bpf, LOOKUP_AND_DELETE_BATCH, &raw mut attributes, size_of::<BatchAttributes>())
             };
             let error = io::Error::last_os_error();
             let got = (attributes.count as usize).min(room);

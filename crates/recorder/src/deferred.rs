@@ -1,7 +1,5 @@
 //! Walking deferred samples: the code that the kernel runs, over a copy of the stack.
 
-use std::sync::Arc;
-
 use abi::process::Mapping;
 use abi::record::{COPY_BYTES, WORDS};
 use abi::stop::Stop;
@@ -17,14 +15,11 @@ type Native = walk::Aarch64;
 #[cfg(target_arch = "x86_64")]
 type Native = walk::X86_64;
 
-/// A process as it was when a sample was taken: its mappings, sorted.
-pub(crate) type Mappings = Arc<[Mapping]>;
-
 /// What a deferred sample comes to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Walked {
-    /// The stack and its hash.
-    Stack(Vec<u64>, u64),
+    /// The stack.
+    Stack(Vec<u64>),
     /// The table of this object is needed first.
     NeedsTable(u32),
 }
@@ -61,11 +56,14 @@ impl Walker {
             }
         }
         let ended = copy.ended;
+        if sample.execing && self.walk.stop_code() != Stop::TableNotReady as u8 {
+            self.walk.settle_exec();
+        }
         self.finish(ended)
     }
 
     /// A sample of a process of which nothing is known: its innermost frame and the reason.
-    pub(crate) fn unknown(&mut self, sample: &DeferredSample, stop: Stop) -> (Vec<u64>, u64) {
+    pub(crate) fn unknown(&mut self, sample: &DeferredSample, stop: Stop) -> Vec<u64> {
         self.begin(sample);
         self.walk.push(word::raw(word::flag::EXACT, sample.registers.pc));
         self.walk.end(stop);
@@ -80,25 +78,23 @@ impl Walker {
     }
 
     fn finish(&mut self, copy_ended: bool) -> Walked {
-        let (mut words, hash) = self.words();
-        let Some(last) = words.last_mut() else { return Walked::Stack(words, hash) };
-        let Word::End { stop, detail, .. } = Word::decode(*last) else { return Walked::Stack(words, hash) };
+        let mut words = self.words();
+        let Some(last) = words.last_mut() else { return Walked::Stack(words) };
+        let Word::End { stop, detail, .. } = Word::decode(*last) else { return Walked::Stack(words) };
         if stop == Stop::TableNotReady as u8 {
             return Walked::NeedsTable(detail);
         }
         let unread = stop == Stop::UnreadableStack as u8 || stop == Stop::NoUnwindInfo as u8;
         if copy_ended && unread {
             *last = word::end(Stop::CopyEnds as u8, 0, 0);
-            return Walked::Stack(words, walk::mix(hash, u64::from(Stop::CopyEnds as u8)));
         }
-        Walked::Stack(words, hash)
+        Walked::Stack(words)
     }
 
-    fn words(&self) -> (Vec<u64>, u64) {
-        let header = &self.walk.stack.header;
-        let mut words = Vec::with_capacity(header.total as usize);
-        unroll(&self.walk.stack.words, header.total, |word| words.push(word));
-        (words, header.key.hash)
+    fn words(&self) -> Vec<u64> {
+        let mut words = Vec::with_capacity(self.walk.stack.header.total as usize);
+        unroll(&self.walk.stack.words, self.walk.stack.header.total, |word| words.push(word));
+        words
     }
 }
 

@@ -37,12 +37,8 @@ pub(crate) struct ProcessMap {
 impl ProcessMap {
     /// Empty.
     pub(crate) fn new(map: HashMap<MapData, u32, ProcessPod>, mappings: ArrayOfMaps<MapData>) -> ProcessMap {
-        let shape = Shape {
-            name: "mappings",
-            per_segment: MAPPINGS_PER_SEGMENT,
-            segments: MAPPING_SEGMENTS,
-            across: false,
-        };
+        let shape =
+            Shape { name: "mappings", per_segment: MAPPINGS_PER_SEGMENT, segments: MAPPING_SEGMENTS, across: false };
         ProcessMap { map, arena: Arena::new(mappings, shape), entries: FxHashMap::default() }
     }
 

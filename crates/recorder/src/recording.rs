@@ -5,8 +5,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use abi::counter::Counter;
 use attribution::{Attributed, Object, ProcessLabel, RawSample, Sources, ThreadLabel, Unnamed, attribute};
-use aya::maps::PerCpuArray;
 use aya::maps::MapData;
+use aya::maps::PerCpuArray;
 use objects::Cache;
 use processes::{OpenError, ProcessTable, Scope, Sideband};
 use profile::{Losses, Profile};
@@ -19,6 +19,10 @@ use crate::load::{LoadError, Sizes, load};
 use crate::process_map::ProcessMap;
 use crate::sampling::{self, Event, SamplingError};
 use crate::tables::Tables;
+
+/// Unread bytes of process events that wake the collector; what is less waits for its next look. Samples of processes
+/// that it does not know yet are deferred and lose nothing, and a wake-up per event would be paid for by the targets.
+const SIDEBAND_BYTES: u32 = 8 << 10;
 
 /// What to record.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -112,7 +116,8 @@ impl Recording {
         raise_file_limit();
         let cpus = processes::online_cpus().map_err(OpenError::from)?;
         // before /proc is read, so that nothing falls between the two
-        let sideband = Sideband::open(&processes::Options::default())?;
+        let sideband =
+            Sideband::open(&processes::Options { watermark: SIDEBAND_BYTES, ..processes::Options::default() })?;
         let (scope, follow) = match &options.target {
             Target::Machine => (Scope::All, false),
             Target::Processes(pids) => (Scope::Only { pids: pids.clone(), children: true }, true),
@@ -218,12 +223,7 @@ fn losses(counters: &[(Counter, u64)], troubles: &Troubles) -> Vec<Losses> {
 
 fn raw_samples(collector: &Collector) -> Vec<RawSample> {
     let samples = collector.stacks.counts().map(|(thread, node, count)| RawSample {
-        thread: ThreadLabel {
-            instance: thread.instance,
-            pid: thread.pid,
-            tid: thread.tid,
-            name: text(&thread.comm),
-        },
+        thread: ThreadLabel { instance: thread.instance, pid: thread.pid, tid: thread.tid, name: text(&thread.comm) },
         words: collector.stacks.words(node).collect(),
         count,
     });

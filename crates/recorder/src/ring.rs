@@ -21,6 +21,8 @@ pub(crate) struct DeferredSample {
     pub(crate) time: u64,
     /// User registers.
     pub(crate) registers: Registers,
+    /// The task was in `execve`.
+    pub(crate) execing: bool,
     /// Kernel words.
     pub(crate) kernel: Vec<u64>,
     /// The stack from the stack pointer (rounded down to 8) up.
@@ -63,6 +65,7 @@ fn deferred(head: &[u8], bytes: &[u8]) -> Option<DeferredSample> {
         key: key(head)?,
         time: word64(head, offset_of!(Header, time))?,
         registers: registers(bytes.get(offset_of!(Deferred, registers)..)?)?,
+        execing: word64(bytes, offset_of!(Deferred, execing))? != 0,
         kernel: words(bytes.get(offset_of!(Deferred, words)..)?, kernel.min(KERNEL_WORDS))?,
         stack: bytes.get(at..at + length.min(COPY_BYTES))?.to_vec(),
     })

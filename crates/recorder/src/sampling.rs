@@ -73,9 +73,7 @@ pub(crate) fn start(bpf: &mut Ebpf, cpus: &[u32], frequency: u32) -> Result<Even
     let program: &mut PerfEvent = program.try_into().map_err(|_| SamplingError::Missing("sample"))?;
     match attach(program, Event::Cycles, cpus, frequency) {
         Ok(()) => Ok(Event::Cycles),
-        Err(SamplingError::Event { .. }) => {
-            attach(program, Event::CpuClock, cpus, frequency).map(|()| Event::CpuClock)
-        }
+        Err(SamplingError::Event { .. }) => attach(program, Event::CpuClock, cpus, frequency).map(|()| Event::CpuClock),
         Err(error) => Err(error),
     }
 }

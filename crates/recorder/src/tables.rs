@@ -1,8 +1,6 @@
 //! Unwind tables in the memory that the BPF walker reads, and the same look-up from user space.
 
-use abi::process::{
-    Mapping, PAGE_SEGMENTS, PAGES_PER_SEGMENT, Pages, ROW_SEGMENTS, ROWS_PER_SEGMENT, RULES,
-};
+use abi::process::{Mapping, PAGE_SEGMENTS, PAGES_PER_SEGMENT, Pages, ROW_SEGMENTS, ROWS_PER_SEGMENT, RULES};
 use abi::table::{PAGE_BITS, PAGE_MASK, Page, Row, Rule, unsupported};
 use aya::maps::{ArrayOfMaps, MapData};
 use objects::UnwindTable;
@@ -40,8 +38,7 @@ impl Tables {
         rows: ArrayOfMaps<MapData>,
         rules: &MapData,
     ) -> std::io::Result<Tables> {
-        let page_shape =
-            Shape { name: "pages", per_segment: PAGES_PER_SEGMENT, segments: PAGE_SEGMENTS, across: true };
+        let page_shape = Shape { name: "pages", per_segment: PAGES_PER_SEGMENT, segments: PAGE_SEGMENTS, across: true };
         let row_shape = Shape { name: "rows", per_segment: ROWS_PER_SEGMENT, segments: ROW_SEGMENTS, across: false };
         Ok(Tables {
             pages: Arena::new(pages, page_shape),

@@ -10,6 +10,9 @@ pub trait Architecture {
     const SIGNAL_FP: u64;
     /// Offset of the saved link register; `None` where there is none.
     const SIGNAL_LR: Option<u64>;
+    /// DWARF number of the one register besides stack and frame pointer that is followed from frame to frame; see
+    /// [`abi::table::Rule::bx_offset`].
+    const FOLLOWED: Option<u8>;
     /// Whether a call leaves the return address at CFA-8; else the rule says where it is.
     const CALL_PUSHES: bool;
 
@@ -26,6 +29,7 @@ impl Architecture for X86_64 {
     const SIGNAL_SP: u64 = 40 + 15 * 8;
     const SIGNAL_FP: u64 = 40 + 10 * 8;
     const SIGNAL_LR: Option<u64> = None;
+    const FOLLOWED: Option<u8> = Some(3);
     const CALL_PUSHES: bool = true;
 
     #[inline(always)]
@@ -46,6 +50,7 @@ impl Architecture for Aarch64 {
     const SIGNAL_SP: u64 = 312 + 31 * 8;
     const SIGNAL_FP: u64 = 312 + 29 * 8;
     const SIGNAL_LR: Option<u64> = Some(312 + 30 * 8);
+    const FOLLOWED: Option<u8> = None;
     const CALL_PUSHES: bool = false;
 
     #[inline(always)]

@@ -31,10 +31,17 @@ pub trait Target {
 }
 
 /// The state of a walk.
+///
+/// Most frames find their caller from the stack pointer alone, and save registers that nobody asks for. So a saved
+/// register is not read when it is passed: the walk notes where it lies and reads it when a rule needs its value.
 #[repr(C)]
 pub struct Walk {
-    /// Registers of the frame to be walked next. `all` stays that of the interrupted frame.
+    /// Registers of the frame to be walked next; `fp` and all others as long as they were not saved by a callee.
     pub registers: Registers,
+    /// Address of the frame pointer's value; 0 = in `registers`.
+    pub fp_at: u64,
+    /// Address of the value of [`Architecture::FOLLOWED`]; 0 = in `registers`.
+    pub bx_at: u64,
     /// Where the interrupted registers are saved on the stack when a signal frame was passed; 0 = in `registers`.
     pub signal_frame: u64,
     /// Bits of a return address that are not part of it (pointer authentication; 0 on x86_64).
@@ -53,12 +60,16 @@ pub mod state {
     pub const BY_FRAME_POINTER: u32 = 2;
     /// The frame pointer was saved in a form that is not supported: its value is not known.
     pub const FRAME_POINTER_LOST: u32 = 4;
+    /// The same of [`Architecture::FOLLOWED`](crate::Architecture::FOLLOWED).
+    pub const FOLLOWED_LOST: u32 = 8;
 }
 
 impl Walk {
     /// Starts with the user registers. The `kernel` words before the user stack are in place; they are hashed here.
     #[inline(always)]
     pub fn begin(&mut self, kernel: u32, code_mask: u64) {
+        self.fp_at = 0;
+        self.bx_at = 0;
         self.signal_frame = 0;
         self.code_mask = code_mask;
         self.state = state::EXACT;

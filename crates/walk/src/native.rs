@@ -2,7 +2,7 @@
 
 use abi::process::{Mapping, code};
 use abi::stop::Stop;
-use abi::table::{Rule, cfa, fp, ra};
+use abi::table::{Rule, bx, cfa, fp, ra};
 use abi::word::{self, flag};
 
 use crate::{Architecture, Target, Walk, state};
@@ -11,7 +11,8 @@ use crate::{Architecture, Target, Walk, state};
 struct Caller {
     pc: u64,
     sp: u64,
-    fp: u64,
+    fp_at: u64,
+    bx_at: u64,
     state: u32,
 }
 
@@ -44,7 +45,8 @@ pub(crate) fn turn<A: Architecture, T: Target>(target: &mut T, walk: &mut Walk) 
     };
     walk.registers.pc = caller.pc;
     walk.registers.sp = caller.sp;
-    walk.registers.fp = caller.fp;
+    walk.fp_at = caller.fp_at;
+    walk.bx_at = caller.bx_at;
     walk.state = caller.state;
     Ok(())
 }
@@ -86,8 +88,9 @@ fn by_rule<A: Architecture, T: Target>(
     };
     let Some(return_address) = return_address else { return Err(stop(Stop::UnreadableStack, mapping)) };
     let pc = checked_return_address(return_address, walk.code_mask, mapping)?;
-    let (fp, lost) = frame_pointer(target, walk, rule, cfa, mapping)?;
-    Ok(Caller { pc, sp: cfa, fp, state: if lost { state::FRAME_POINTER_LOST } else { 0 } })
+    let (fp_at, fp_lost) = frame_pointer(target, walk, rule, cfa, mapping)?;
+    let (bx_at, bx_lost) = followed(walk, rule, cfa);
+    Ok(Caller { pc, sp: cfa, fp_at, bx_at, state: fp_lost | bx_lost })
 }
 
 /// A return address of 0 is how the outermost function of a thread is called; one in the kernel's half is damage.
@@ -106,12 +109,10 @@ fn checked_return_address(address: u64, code_mask: u64, mapping: &Mapping) -> Re
 #[inline(always)]
 fn cfa_of<A: Architecture, T: Target>(target: &mut T, walk: &Walk, rule: &Rule, mapping: &Mapping) -> Result<u64, u64> {
     let offset = rule.cfa_offset as i64 as u64;
-    let fp_known = walk.state & state::FRAME_POINTER_LOST == 0;
     let base = match rule.cfa {
         cfa::SP | cfa::DEREF_SP => walk.registers.sp,
-        cfa::FP | cfa::DEREF_FP if fp_known => walk.registers.fp,
-        cfa::FP | cfa::DEREF_FP => return Err(stop(Stop::LostRegister, mapping)),
-        cfa::REGISTER => interrupted_register::<A, T>(target, walk, rule.register, mapping)?,
+        cfa::FP | cfa::DEREF_FP => value_of_frame_pointer(target, walk, mapping)?,
+        cfa::REGISTER => register_value::<A, T>(target, walk, rule.register, mapping)?,
         cfa::PLT => {
             let pushed = if (walk.registers.pc & 15) as i64 >= rule.cfa_offset as i64 { 8 } else { 0 };
             return Ok(walk.registers.sp.wrapping_add(8).wrapping_add(pushed));
@@ -127,25 +128,42 @@ fn cfa_of<A: Architecture, T: Target>(target: &mut T, walk: &Walk, rule: &Rule, 
     Ok(address)
 }
 
-/// A register of the interrupted frame: of the sample itself, or of the code that a signal interrupted.
+/// The frame pointer's value in this frame.
 #[inline(always)]
-fn interrupted_register<A: Architecture, T: Target>(
+fn value_of_frame_pointer<T: Target>(target: &mut T, walk: &Walk, mapping: &Mapping) -> Result<u64, u64> {
+    if walk.state & state::FRAME_POINTER_LOST != 0 {
+        return Err(stop(Stop::LostRegister, mapping));
+    }
+    if walk.fp_at == 0 {
+        return Ok(walk.registers.fp);
+    }
+    target.read_u64(walk.fp_at).ok_or_else(|| stop(Stop::UnreadableStack, mapping))
+}
+
+/// The value of another register: the one that is followed, or any in an interrupted frame, whether that of the sample
+/// itself or of the code that a signal interrupted.
+#[inline(always)]
+fn register_value<A: Architecture, T: Target>(
     target: &mut T,
     walk: &Walk,
     register: u8,
     mapping: &Mapping,
 ) -> Result<u64, u64> {
-    if walk.state & state::EXACT == 0 {
+    let followed = A::FOLLOWED == Some(register) && walk.state & state::FOLLOWED_LOST == 0;
+    if walk.state & state::EXACT == 0 && !followed {
         return Err(stop(Stop::LostRegister, mapping));
     }
-    if walk.signal_frame == 0 {
+    let address = if followed && walk.bx_at != 0 {
+        walk.bx_at
+    } else if walk.signal_frame != 0 && walk.state & state::EXACT != 0 {
+        walk.signal_frame.wrapping_add(A::signal_register(register))
+    } else {
         return Ok(walk.registers.all[register as usize & (abi::record::REGISTERS - 1)]);
-    }
-    let address = walk.signal_frame.wrapping_add(A::signal_register(register));
+    };
     target.read_u64(address).ok_or_else(|| stop(Stop::UnreadableStack, mapping))
 }
 
-/// The caller's frame pointer, and whether its value is unknown.
+/// Where the caller's frame pointer lies (0 = it is still in its register), and the state bit if its value is lost.
 #[inline(always)]
 fn frame_pointer<T: Target>(
     target: &mut T,
@@ -153,37 +171,48 @@ fn frame_pointer<T: Target>(
     rule: &Rule,
     cfa: u64,
     mapping: &Mapping,
-) -> Result<(u64, bool), u64> {
-    let lost = walk.state & state::FRAME_POINTER_LOST != 0;
+) -> Result<(u64, u32), u64> {
     let base = match rule.fp {
-        fp::SAME => return Ok((walk.registers.fp, lost)),
+        fp::SAME => return Ok((walk.fp_at, walk.state & state::FRAME_POINTER_LOST)),
         fp::AT_CFA => cfa,
-        fp::AT_FP if !lost => walk.registers.fp,
+        fp::AT_FP => value_of_frame_pointer(target, walk, mapping)?,
         fp::AT_SP => walk.registers.sp,
-        _ => return Ok((0, true)),
+        _ => return Ok((0, state::FRAME_POINTER_LOST)),
     };
-    match target.read_u64(base.wrapping_add(rule.fp_offset as i64 as u64)) {
-        Some(value) => Ok((value, false)),
-        None => Err(stop(Stop::UnreadableStack, mapping)),
+    Ok((base.wrapping_add(rule.fp_offset as i64 as u64), 0))
+}
+
+/// The same of the other register that is followed.
+#[inline(always)]
+fn followed(walk: &Walk, rule: &Rule, cfa: u64) -> (u64, u32) {
+    match rule.bx_offset {
+        bx::SAME => (walk.bx_at, walk.state & state::FOLLOWED_LOST),
+        bx::LOST => (0, state::FOLLOWED_LOST),
+        offset => (cfa.wrapping_add(offset as i64 as u64), 0),
     }
 }
 
 /// Code without unwind information: the frame record at the frame pointer, if it can be one.
 #[inline(always)]
 fn by_frame_pointer<T: Target>(target: &mut T, walk: &Walk, mapping: &Mapping) -> Result<Caller, u64> {
-    let record = walk.registers.fp;
+    if walk.state & state::FRAME_POINTER_LOST != 0 {
+        return Err(stop(Stop::NoUnwindInfo, mapping));
+    }
+    let record = value_of_frame_pointer(target, walk, mapping)?;
     if record == 0 && walk.state & state::BY_FRAME_POINTER != 0 {
         // a chain of frame records ends in 0
         return Err(stop(Stop::Root, mapping));
     }
-    if record < walk.registers.sp || record & 7 != 0 || walk.state & state::FRAME_POINTER_LOST != 0 {
+    if record < walk.registers.sp || record & 7 != 0 {
         return Err(stop(Stop::NoUnwindInfo, mapping));
     }
-    let (Some(fp), Some(return_address)) = (target.read_u64(record), target.read_u64(record.wrapping_add(8))) else {
+    let Some(return_address) = target.read_u64(record.wrapping_add(8)) else {
         return Err(stop(Stop::NoUnwindInfo, mapping));
     };
     let pc = checked_return_address(return_address, walk.code_mask, mapping)?;
-    Ok(Caller { pc, sp: record.wrapping_add(16), fp, state: state::BY_FRAME_POINTER })
+    // what this code did to other registers is not known
+    let state = state::BY_FRAME_POINTER | state::FOLLOWED_LOST;
+    Ok(Caller { pc, sp: record.wrapping_add(16), fp_at: record, bx_at: 0, state })
 }
 
 /// The handler's return trampoline: everything was saved at the stack pointer when the signal was delivered.
@@ -192,7 +221,7 @@ fn by_signal_frame<A: Architecture, T: Target>(target: &mut T, walk: &mut Walk) 
     let frame = walk.registers.sp;
     let unreadable = word::end(Stop::UnreadableStack as u8, 0, 0);
     let mut saved = |offset: u64| target.read_u64(frame.wrapping_add(offset)).ok_or(unreadable);
-    let (pc, sp, fp) = (saved(A::SIGNAL_PC)?, saved(A::SIGNAL_SP)?, saved(A::SIGNAL_FP)?);
+    let (pc, sp) = (saved(A::SIGNAL_PC)?, saved(A::SIGNAL_SP)?);
     if let Some(offset) = A::SIGNAL_LR {
         walk.registers.lr = saved(offset)?;
     }
@@ -200,5 +229,9 @@ fn by_signal_frame<A: Architecture, T: Target>(target: &mut T, walk: &mut Walk) 
         return Err(word::end(Stop::BadReturnAddress as u8, 0, 0));
     }
     walk.signal_frame = frame;
-    Ok(Caller { pc, sp, fp, state: state::EXACT })
+    let bx_at = match A::FOLLOWED {
+        Some(register) => frame.wrapping_add(A::signal_register(register)),
+        None => 0,
+    };
+    Ok(Caller { pc, sp, fp_at: frame.wrapping_add(A::SIGNAL_FP), bx_at, state: state::EXACT })
 }

@@ -1,6 +1,7 @@
 //! Where a walk puts its words, and their hash.
 
 use abi::record::{HEAD, KERNEL_WORDS, WORDS};
+use abi::stop::Stop;
 use abi::word;
 
 use crate::Walk;
@@ -39,6 +40,30 @@ impl Walk {
         self.stack.words[at & (WORDS - 1)] = word;
         self.stack.header.total = total.wrapping_add(1);
         self.stack.header.key.hash = mix(self.stack.header.key.hash, word);
+    }
+}
+
+impl Walk {
+    /// Code of the [`Stop`] of a walk that has ended; 0 if it has not.
+    #[inline(always)]
+    pub fn stop_code(&self) -> u8 {
+        let last = (self.stack.header.total as usize).wrapping_sub(1);
+        let index = if last < WORDS { last } else { HEAD + (last & (HEAD - 1)) };
+        let word = self.stack.words[index & (WORDS - 1)];
+        if word >> word::TAG_SHIFT == word::kind::END as u64 { (word >> 48) as u8 } else { 0 }
+    }
+
+    /// Ends the walk of a task that is in the middle of `execve`. Until the old image is gone, its stack can be walked.
+    /// From then until the new one begins, the saved registers belong to neither: what was found is thrown away unless
+    /// it is a whole stack of several frames.
+    #[inline(always)]
+    pub fn settle_exec(&mut self) {
+        let kernel = self.stack.header.kernel;
+        let frames = self.stack.header.total.wrapping_sub(kernel).wrapping_sub(1);
+        if self.stop_code() != Stop::Root as u8 || frames < 2 {
+            self.begin_output(kernel);
+            self.end(Stop::Execing);
+        }
     }
 }
 

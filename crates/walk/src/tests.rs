@@ -118,6 +118,43 @@ fn a_register_is_lost_behind_a_call() {
     assert_eq!(words.last(), Some(&ended(Stop::LostRegister)));
 }
 
+/// `_dl_runtime_resolve` of glibc keeps its CFA in rbx, which its callees save.
+#[test]
+fn a_cfa_in_rbx_is_found_where_a_callee_saved_it() {
+    let saves_bx = Rule { bx_offset: -16, ..sp(24) };
+    let resolve = Rule { cfa: cfa::REGISTER, register: 3, cfa_offset: 24, bx_offset: -24, ..Rule::NONE };
+    let mut target = made(&[(0x100, saves_bx), (0x200, sp(16)), (0x300, resolve), (0x400, Rule::END)]);
+    target.memory.extend([
+        (0x8008, 0x9000), // rbx of the resolver, saved by the leaf
+        (0x8010, TEXT + 0x210),
+        (0x8020, TEXT + 0x310),
+        (0x9010, TEXT + 0x410),
+    ]);
+    let words = walk_from(&mut target, TEXT + 0x110, 0x8000, 0);
+    let chain = [frame(0x110, flag::EXACT), frame(0x210, 0), frame(0x310, 0), frame(0x410, 0)];
+    assert_eq!(words[..4], chain);
+    assert_eq!(words[4], ended(Stop::Root));
+    let lost = Rule { bx_offset: abi::table::bx::LOST, ..sp(24) };
+    target.rules.insert(0x100, lost);
+    assert_eq!(walk_from(&mut target, TEXT + 0x110, 0x8000, 0).last(), Some(&ended(Stop::LostRegister)));
+}
+
+#[test]
+fn in_exec_only_whole_stacks_are_believed() {
+    let mut walk = blank();
+    walk.stack.words[0] = 0xffff_ffff_8100_0000;
+    walk.begin(1, 0);
+    walk.push(word::object(flag::EXACT, 7, 0x100));
+    walk.end(Stop::UnreadableStack);
+    walk.settle_exec();
+    assert_eq!((walk.stop_code(), walk.stack.header.total), (Stop::Execing as u8, 2));
+    walk.begin(1, 0);
+    (0..2).for_each(|_| walk.push(word::object(0, 7, 0x100)));
+    walk.end(Stop::Root);
+    walk.settle_exec();
+    assert_eq!((walk.stop_code(), walk.stack.header.total), (Stop::Root as u8, 4));
+}
+
 #[test]
 fn a_signal_frame_gives_all_registers_back() {
     let register = Rule { cfa: cfa::REGISTER, register: 10, cfa_offset: 8, ..Rule::NONE };

@@ -117,7 +117,8 @@ pub(crate) struct Check {
 fn duration(text: &str) -> Result<std::time::Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
-    let number: f64 = number.parse().map_err(|_| format!("not a time: {text:?}; give seconds, or 500ms, 10s, 5m, 1h"))?;
+    let number: f64 =
+        number.parse().map_err(|_| format!("not a time: {text:?}; give seconds, or 500ms, 10s, 5m, 1h"))?;
     let seconds = match unit {
         "ms" => number / 1000.0,
         "" | "s" => number,

@@ -82,7 +82,7 @@ impl<'a> Header<'a> {
             target: visible(&meta.target),
             host: visible(&meta.host),
             kernel: &meta.kernel,
-            start: (!since_1970.is_zero()).then(|| since_1970.as_secs_f64()),
+            start: (!since_1970.is_zero()).then_some(since_1970.as_secs_f64()),
             duration: meta.duration.as_secs_f64(),
             frequency: meta.frequency,
             event: &meta.event,

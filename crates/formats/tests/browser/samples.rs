@@ -74,10 +74,10 @@ pub fn plain_profile(stacks: &[(&[&str], u64)]) -> Profile {
     builder.finish()
 }
 
-/// How the tests write a frame: its name, with `~` if it was inlined.
-pub fn written(profile: &Profile, frame: FrameId) -> String {
+/// How the tests write a frame: its label, with `~` if it was inlined.
+fn written(profile: &Profile, frame: FrameId, lines: bool) -> String {
     let inlined = if profile.frames[frame.index()].inlined { "~" } else { "" };
-    format!("{}{inlined}", profile.text(profile.function_of(frame).name))
+    format!("{}{inlined}", profile.label(frame, lines))
 }
 
 /// The function's name alone.
@@ -98,15 +98,15 @@ pub fn tree(profile: &Profile, path: impl Fn(&Sample) -> Vec<String>) -> BTreeMa
 }
 
 /// The frames of a sample from the outermost on.
-pub fn outermost_first(profile: &Profile, sample: &Sample) -> Vec<String> {
-    let mut frames = innermost_first(profile, sample);
+pub fn outermost_first(profile: &Profile, sample: &Sample, lines: bool) -> Vec<String> {
+    let mut frames = innermost_first(profile, sample, lines);
     frames.reverse();
     frames
 }
 
 /// The frames of a sample from the innermost on.
-pub fn innermost_first(profile: &Profile, sample: &Sample) -> Vec<String> {
-    profile.frames_of(sample.stack).map(|frame| written(profile, frame)).collect()
+pub fn innermost_first(profile: &Profile, sample: &Sample, lines: bool) -> Vec<String> {
+    profile.frames_of(sample.stack).map(|frame| written(profile, frame, lines)).collect()
 }
 
 /// The process of a sample.

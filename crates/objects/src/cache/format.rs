@@ -18,6 +18,8 @@ use crate::table::UnwindTable;
 const MAGIC: [u8; 8] = *b"wstable\n";
 /// Magic, version, checksum.
 const PREFIX: usize = 24;
+/// Bytes of a rule: four small fields and four offsets.
+const RULE_BYTES: usize = 20;
 const HEADER: usize = PREFIX + 4 + 8 + 5 * 4 + TableStats::FIELDS * 4;
 /// Size of the largest file that can be valid.
 pub(super) const MAX_BYTES: u64 = (HEADER
@@ -119,7 +121,7 @@ pub(super) fn decode(key: &CacheKey, bytes: &[u8]) -> Option<UnwindTable> {
     if pages > MAX_PAGES || rows > MAX_ROWS || rules > MAX_RULES {
         return None;
     }
-    let rules = fields.take(rules, 16)?.as_chunks().0.iter().map(decode_rule).collect::<Option<_>>()?;
+    let rules = fields.take(rules, RULE_BYTES)?.as_chunks().0.iter().map(decode_rule).collect::<Option<_>>()?;
     let pages = fields.take(pages, 8)?.as_chunks().0.iter().map(decode_page).collect();
     let rows = fields.take(rows, 4)?.as_chunks().0.iter().map(decode_row).collect();
     let table = UnwindTable { architecture, first_page, pages, rows, rules, stats: TableStats::from_fields(stats) };
@@ -142,20 +144,29 @@ impl<'a> Fields<'a> {
     }
 }
 
-fn rule_bytes(rule: &Rule) -> [u8; 16] {
-    let mut bytes = [0; 16];
+fn rule_bytes(rule: &Rule) -> [u8; RULE_BYTES] {
+    let mut bytes = [0; RULE_BYTES];
     bytes[..4].copy_from_slice(&[rule.cfa, rule.register, rule.fp, rule.ra]);
-    for (i, offset) in [rule.cfa_offset, rule.fp_offset, rule.extra].into_iter().enumerate() {
+    for (i, offset) in [rule.cfa_offset, rule.fp_offset, rule.extra, rule.bx_offset].into_iter().enumerate() {
         bytes[4 + i * 4..][..4].copy_from_slice(&offset.to_le_bytes());
     }
     bytes
 }
 
-fn decode_rule(bytes: &[u8; 16]) -> Option<Rule> {
+fn decode_rule(bytes: &[u8; RULE_BYTES]) -> Option<Rule> {
     let offset = |i: usize| i32::from_le_bytes([bytes[i], bytes[i + 1], bytes[i + 2], bytes[i + 3]]);
     let [cfa, register, fp, ra, ..] = *bytes;
     let known = cfa <= cfa::UNSUPPORTED && fp <= fp::LOST && ra <= ra::SAVED && register < 32;
-    known.then(|| Rule { cfa, register, fp, ra, cfa_offset: offset(4), fp_offset: offset(8), extra: offset(12) })
+    known.then(|| Rule {
+        cfa,
+        register,
+        fp,
+        ra,
+        cfa_offset: offset(4),
+        fp_offset: offset(8),
+        extra: offset(12),
+        bx_offset: offset(16),
+    })
 }
 
 fn decode_page(bytes: &[u8; 8]) -> Page {

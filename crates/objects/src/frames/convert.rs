@@ -1,6 +1,6 @@
 //! From what call frame instructions say to the rules of the table.
 
-use abi::table::{Rule, cfa, fp, ra, unsupported};
+use abi::table::{Rule, bx, cfa, fp, ra, unsupported};
 
 use crate::architecture::Architecture;
 use crate::frames::expression::{self, Value};
@@ -47,7 +47,11 @@ fn ordinary_rule(convention: Convention, state: &State<'_>) -> Result<Rule, u8> 
         Architecture::X86_64 => pushed_return_address(state.ra, rule)?,
         Architecture::Aarch64 => link_register(state.ra, rule)?,
     };
-    frame_pointer(architecture, state.fp, rule)
+    let rule = frame_pointer(architecture, state.fp, rule)?;
+    Ok(match architecture {
+        Architecture::X86_64 => Rule { bx_offset: base_register(state.bx), ..rule },
+        Architecture::Aarch64 => rule,
+    })
 }
 
 fn cfa_rule(architecture: Architecture, cfa: Cfa<'_>) -> Result<Rule, u8> {
@@ -118,6 +122,17 @@ fn frame_pointer(architecture: Architecture, saved: Saved<'_>, rule: Rule) -> Re
     Ok(Rule { fp: kind, fp_offset: fits(offset)?, ..rule })
 }
 
+/// Where rbx is saved. Few functions need it, so a form that is not supported costs only those.
+fn base_register(saved: Saved<'_>) -> i32 {
+    if matches!(saved, Saved::Unmentioned | Saved::Same) {
+        return bx::SAME;
+    }
+    match place(Architecture::X86_64, saved) {
+        Some(Value::Cfa(offset)) if offset != 0 => i32::try_from(offset).unwrap_or(bx::LOST),
+        _ => bx::LOST,
+    }
+}
+
 /// Where in memory a register is saved.
 fn place(architecture: Architecture, saved: Saved<'_>) -> Option<Value> {
     match saved {
@@ -139,7 +154,7 @@ mod tests {
     const ARM: Convention = Convention { architecture: Architecture::Aarch64, return_register: 30, signal: false };
 
     fn state<'a>(cfa: Cfa<'a>, fp: Saved<'a>, ra: Saved<'a>) -> State<'a> {
-        State { cfa, fp, ra }
+        State { cfa, fp, ra, bx: Saved::Unmentioned }
     }
 
     #[test]
@@ -167,6 +182,17 @@ mod tests {
         assert_eq!(of(Saved::Elsewhere), Rule { fp: fp::LOST, ..base });
         assert_eq!(of(Saved::Undefined), Rule { fp: fp::LOST, ..base });
         assert_eq!(of(Saved::AtCfa(i64::MIN)), Rule::unsupported(unsupported::OFFSET));
+    }
+
+    #[test]
+    fn x86_64_base_registers() {
+        let of = |bx| rule(X86, &State { bx, ..state(Cfa::Register(7, 16), Saved::Unmentioned, Saved::AtCfa(-8)) });
+        let base = Rule { cfa: cfa::SP, cfa_offset: 16, ..Rule::NONE };
+        assert_eq!(of(Saved::Same), base);
+        assert_eq!(of(Saved::AtCfa(-24)), Rule { bx_offset: -24, ..base });
+        for lost in [Saved::AtCfa(0), Saved::AtCfa(i64::MIN), Saved::At(&[0x77, 8]), Saved::Elsewhere] {
+            assert_eq!(of(lost), Rule { bx_offset: bx::LOST, ..base });
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Call frame instructions (DWARF 5, section 6.4.2), run for the two registers that a walk needs.
+//! Call frame instructions (DWARF 5, section 6.4.2), run for the registers that a walk needs.
 
 use crate::architecture::Architecture;
 use crate::frames::cursor::Cursor;
@@ -36,10 +36,13 @@ pub(crate) struct State<'a> {
     pub(crate) cfa: Cfa<'a>,
     pub(crate) fp: Saved<'a>,
     pub(crate) ra: Saved<'a>,
+    /// x86_64: rbx.
+    pub(crate) bx: Saved<'a>,
 }
 
 impl State<'_> {
-    const START: State<'static> = State { cfa: Cfa::Undefined, fp: Saved::Unmentioned, ra: Saved::Unmentioned };
+    const START: State<'static> =
+        State { cfa: Cfa::Undefined, fp: Saved::Unmentioned, ra: Saved::Unmentioned, bx: Saved::Unmentioned };
 }
 
 /// Runs the instructions of functions; keeps its memory from one to the next.
@@ -154,6 +157,8 @@ impl<'a> Run<'_, 'a> {
             Some(&mut self.state.fp)
         } else if register == self.cie.return_register {
             Some(&mut self.state.ra)
+        } else if self.is_base_register(register) {
+            Some(&mut self.state.bx)
         } else {
             None
         }
@@ -171,8 +176,15 @@ impl<'a> Run<'_, 'a> {
             self.state.fp = initial.fp;
         } else if register == self.cie.return_register {
             self.state.ra = initial.ra;
+        } else if self.is_base_register(register) {
+            self.state.bx = initial.bx;
         }
         Some(())
+    }
+
+    /// rbx of x86_64.
+    fn is_base_register(&self, register: u64) -> bool {
+        register == 3 && self.machine.section.architecture == Architecture::X86_64
     }
 
     /// Instructions without offsets: undefined, same value, register, remember, restore state.

@@ -17,11 +17,11 @@ use crate::cli::Record;
 use crate::exit::Failure;
 use crate::launcher::{Running, Waiting};
 use crate::record::progress::ProgressLine;
-use crate::signals::Stop;
 use crate::sigbus;
+use crate::signals::Stop;
 
 /// Between two looks at what has come.
-const STEP: Duration = Duration::from_millis(100);
+const STEP: Duration = Duration::from_millis(50);
 
 /// Records and writes.
 pub(crate) fn run(options: &Record) -> Outcome {
@@ -39,8 +39,7 @@ pub(crate) fn run(options: &Record) -> Outcome {
         None if options.pid.is_empty() => Target::Machine,
         None => Target::Processes(options.pid.clone()),
     };
-    let mut recording =
-        Recording::start(&Options { target, frequency: options.frequency }).map_err(start_failure)?;
+    let mut recording = Recording::start(&Options { target, frequency: options.frequency }).map_err(start_failure)?;
     let mut running = waiting.map(Waiting::start).transpose()?;
     let status = follow(options, &mut recording, running.as_mut(), &stop)?;
     let finished = recording.finish();
@@ -137,9 +136,7 @@ fn target_text(options: &Record) -> String {
             });
             format!("pid {}", pids.collect::<Vec<_>>().join(", "))
         }
-        (command, _) => {
-            command.iter().map(|part| part.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
-        }
+        (command, _) => command.iter().map(|part| part.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" "),
     }
 }
 

@@ -68,7 +68,8 @@ fn print_losses(finished: &Finished) {
     for trouble in [&troubles.no_room, &troubles.counts_error].into_iter().flatten() {
         eprintln!("  {trouble}");
     }
-    let of = |wanted: Counter| finished.counters.iter().find(|(counter, _)| *counter == wanted).map_or(0, |found| found.1);
+    let of =
+        |wanted: Counter| finished.counters.iter().find(|(counter, _)| *counter == wanted).map_or(0, |found| found.1);
     let outcomes = [Counter::Idle, Counter::Filtered, Counter::Counted, Counter::Deferred];
     let seen: u64 = outcomes.iter().chain(Counter::LOSSES).map(|counter| of(*counter)).sum();
     if seen != of(Counter::Samples) {

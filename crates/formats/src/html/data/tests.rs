@@ -161,14 +161,14 @@ const HOSTILE: &[&str] = &[
 fn frame(builder: &mut Builder, name: &str, index: u8) -> FrameId {
     let name = builder.text(name);
     let path = builder.text(&format!("/lib/{}.so", index % 3));
-    let module = (index % 4 != 0).then(|| builder.module(Module { path, build_id: None }));
-    let file = (index % 3 == 0).then_some(path);
+    let module = (!index.is_multiple_of(4)).then(|| builder.module(Module { path, build_id: None }));
+    let file = index.is_multiple_of(3).then_some(path);
     let kind = Kind::ALL[usize::from(index) % Kind::ALL.len()];
     let function = FunctionKey { name, kind, file, start_line: u32::from(index % 2), module };
     let function = builder.function(function);
     // frames that differ in their address only become one
     let (line, offset) = (u32::from(index % 5), u64::from(index) << 50);
-    builder.frame(FrameKey { line, offset, inlined: index % 7 == 0, ..FrameKey::of(function) })
+    builder.frame(FrameKey { line, offset, inlined: index.is_multiple_of(7), ..FrameKey::of(function) })
 }
 
 proptest! {
