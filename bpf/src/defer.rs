@@ -2,7 +2,7 @@
 //! process soon and walks them with the same code.
 
 use abi::counter::Counter;
-use abi::record::{COPY_BYTES, COPY_PIECE, Deferred, KERNEL_WORDS, kind};
+use abi::record::{COPY_BYTES, COPY_PIECE, Deferred, KERNEL_WORDS, SHORT_COPY_BYTES, kind};
 use aya_ebpf::helpers::generated::bpf_probe_read_user;
 use core::ffi::c_void;
 use core::mem::offset_of;
@@ -31,7 +31,8 @@ pub fn defer(scratch: *mut Scratch, execing: bool, cpu: u32) -> Counter {
         to.words[index] = walk.stack.words[index];
         index += 1;
     }
-    let length = copy_stack(to);
+    let most = if emit::is_busy() { SHORT_COPY_BYTES } else { COPY_BYTES };
+    let length = copy_stack(to, most);
     to.header.length = length;
     if length > COPY_BYTES as u32 {
         return Counter::LostScratch;
@@ -40,9 +41,9 @@ pub fn defer(scratch: *mut Scratch, execing: bool, cpu: u32) -> Counter {
     if emit::output(&raw const *to as *const c_void, size) { Counter::Deferred } else { Counter::LostDeferred }
 }
 
-/// Copies the stack from the stack pointer up, piece by piece up to the end of its mapping.
+/// Copies at most `most` bytes of the stack from the stack pointer up, piece by piece up to the end of its mapping.
 #[inline(always)]
-fn copy_stack(to: &mut Deferred) -> u32 {
+fn copy_stack(to: &mut Deferred, most: usize) -> u32 {
     // what is left of the first page comes first, so that no later piece crosses a page
     let sp = to.registers.sp & !7;
     let mut length = (COPY_PIECE as u64 - (sp & (COPY_PIECE as u64 - 1))) as u32;
@@ -54,7 +55,7 @@ fn copy_stack(to: &mut Deferred) -> u32 {
     let mut piece = 1;
     while piece < COPY_BYTES / COPY_PIECE {
         let at = length as usize & (COPY_BYTES - 1);
-        if at > COPY_BYTES - COPY_PIECE {
+        if at > COPY_BYTES - COPY_PIECE || at > most - COPY_PIECE {
             break;
         }
         // SAFETY: `at` leaves room for a piece.

@@ -7,14 +7,20 @@ use core::ffi::c_void;
 
 use crate::maps::{RING, WAKE_BYTES};
 
+/// Whether so much is waiting that user space is being woken for it.
+#[inline(always)]
+pub fn is_busy() -> bool {
+    // SAFETY: the ring is a ring buffer map.
+    unsafe { bpf_ringbuf_query(&raw const RING as *mut c_void, BPF_RB_AVAIL_DATA as u64) > WAKE_BYTES.load() }
+}
+
 /// Sends `size` bytes. User space looks by itself every now and then; it is woken only when much is waiting.
 #[inline(always)]
 pub fn output(from: *const c_void, size: u64) -> bool {
     let ring = &raw const RING as *mut c_void;
     // SAFETY: the ring is a ring buffer map; the verifier checks that `from` has `size` bytes.
     unsafe {
-        let waiting = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA as u64);
-        let wake = if waiting > WAKE_BYTES.load() { BPF_RB_FORCE_WAKEUP } else { BPF_RB_NO_WAKEUP };
+        let wake = if is_busy() { BPF_RB_FORCE_WAKEUP } else { BPF_RB_NO_WAKEUP };
         bpf_ringbuf_output(ring, from as *mut c_void, size, wake as u64) == 0
     }
 }

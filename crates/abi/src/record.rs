@@ -13,7 +13,9 @@ pub const TURNS: u32 = 32_768;
 /// Kernel frames at most (the kernel's own default limit, `kernel.perf_event_max_stack`).
 pub const KERNEL_WORDS: usize = 127;
 /// Bytes of stack that a deferred sample carries at most.
-pub const COPY_BYTES: usize = 32 * 1024;
+pub const COPY_BYTES: usize = 64 * 1024;
+/// Bytes that it carries at most while the ring buffer is filling up.
+pub const SHORT_COPY_BYTES: usize = 16 * 1024;
 /// The stack is copied in pieces of this size, so that the end of its mapping costs one piece at most.
 pub const COPY_PIECE: usize = 4096;
 /// User registers in DWARF order that a sample carries: 16 on x86_64, 31 and the stack pointer on aarch64.
@@ -112,4 +114,5 @@ const _: () = {
     assert!(size_of::<Header>() == 56);
     assert!(size_of::<Registers>() == 288);
     assert!(WORDS.is_power_of_two() && WORDS == 2 * HEAD && COPY_BYTES.is_multiple_of(COPY_PIECE));
+    assert!(COPY_BYTES.is_power_of_two() && SHORT_COPY_BYTES.is_multiple_of(COPY_PIECE));
 };

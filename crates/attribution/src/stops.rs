@@ -54,7 +54,7 @@ fn sorted(counts: HashMap<(String, bool), u64>) -> Vec<StopCount> {
 pub(crate) fn marker(stop: u8, detail: u32, more: u8, sources: &dyn Sources) -> Option<String> {
     match Stop::from_code(stop) {
         Some(Stop::Root | Stop::NoUserStack) => None,
-        Some(Stop::Exiting) => Some(Stop::Exiting.text().to_owned()),
+        Some(stop @ (Stop::Exiting | Stop::Execing)) => Some(stop.text().to_owned()),
         _ => Some(format!("stopped: {}", reason(stop, detail, more, sources))),
     }
 }

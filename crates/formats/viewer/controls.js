@@ -10,6 +10,7 @@ function showControls(app) {
   press('flip-button', state.flipped);
   press('table-button', app.table.visible);
   byId('grouping').value = state.grouping;
+  byId('grouping').disabled = state.mode === 'sandwich';
   byId('process').value = String(state.process);
   fillThreads(app);
   byId('thread').value = String(state.thread);

@@ -422,8 +422,12 @@ impl Collector {
         self.troubles.deferred += 1;
         let pid = sample.key.pid;
         let Some(process) = self.table.get(pid) else {
-            let instance = self.recent.get(&pid).copied().unwrap_or(0);
-            let words = self.walker.unknown(&sample, Stop::UnknownProcess);
+            // one that was known has ended: the sample hit its very end, after the kernel had reported it
+            let (instance, stop) = match self.recent.get(&pid) {
+                Some(instance) => (*instance, Stop::Exiting),
+                None => (0, Stop::UnknownProcess),
+            };
+            let words = self.walker.unwalked(&sample, stop);
             return self.count_words(&sample.key, instance, &words);
         };
         let instance = process.instance;
@@ -565,7 +569,7 @@ impl Collector {
             self.take_tables();
         }
         for parked in std::mem::take(&mut self.parked) {
-            let words = self.walker.unknown(&parked.sample, Stop::TableNotReady);
+            let words = self.walker.unwalked(&parked.sample, Stop::TableNotReady);
             self.count_words(&parked.sample.key, parked.instance, &words);
         }
         self.table.iter().for_each(|process| {

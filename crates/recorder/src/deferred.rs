@@ -1,7 +1,7 @@
 //! Walking deferred samples: the code that the kernel runs, over a copy of the stack.
 
 use abi::process::Mapping;
-use abi::record::{COPY_BYTES, WORDS};
+use abi::record::{COPY_BYTES, COPY_PIECE, SHORT_COPY_BYTES, WORDS};
 use abi::stop::Stop;
 use abi::table::Rule;
 use abi::word::{self, Word};
@@ -62,10 +62,12 @@ impl Walker {
         self.finish(ended)
     }
 
-    /// A sample of a process of which nothing is known: its innermost frame and the reason.
-    pub(crate) fn unknown(&mut self, sample: &DeferredSample, stop: Stop) -> Vec<u64> {
+    /// A sample that cannot be walked: the reason, and its innermost frame if there is still a user stack.
+    pub(crate) fn unwalked(&mut self, sample: &DeferredSample, stop: Stop) -> Vec<u64> {
         self.begin(sample);
-        self.walk.push(word::raw(word::flag::EXACT, sample.registers.pc));
+        if !stop.is_whole() {
+            self.walk.push(word::raw(word::flag::EXACT, sample.registers.pc));
+        }
         self.walk.end(stop);
         self.words()
     }
@@ -107,14 +109,21 @@ struct Copy<'a> {
     ended: bool,
 }
 
+impl Copy<'_> {
+    /// Whether the copy ends for want of room: one more piece would not have fitted. Else it ends with the stack.
+    fn is_full(&self) -> bool {
+        let room = |limit: usize| limit - COPY_PIECE..=limit;
+        let length = self.sample.stack.len();
+        room(SHORT_COPY_BYTES).contains(&(length + 1)) || room(COPY_BYTES).contains(&(length + 1))
+    }
+}
+
 impl Target for Copy<'_> {
     fn read_u64(&mut self, address: u64) -> Option<u64> {
         let offset = address.checked_sub(self.sample.registers.sp & !7)?;
         let at = usize::try_from(offset).ok()?;
         let bytes = self.sample.stack.get(at..at.checked_add(8)?);
-        // a copy is full when not even one more piece would have fitted
-        let full = self.sample.stack.len() > COPY_BYTES - abi::record::COPY_PIECE;
-        if bytes.is_none() && full {
+        if bytes.is_none() && self.is_full() {
             self.ended = true;
         }
         Some(u64::from_ne_bytes(bytes?.try_into().ok()?))

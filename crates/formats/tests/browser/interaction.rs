@@ -57,6 +57,9 @@ fn zooms_by_mouse_and_keyboard() {
     }
     let live = shown.browser.text("live");
     assert!(live.starts_with("work: samples 60 (60.0 %), self 10 (10.0 %)"), "{live}");
+    shown.browser.evaluate("navigator.clipboard.writeText = async text => { window.copied = text }");
+    shown.browser.press("c");
+    assert_eq!(shown.browser.evaluate("window.copied"), "work");
     shown.browser.press("Enter");
     assert_eq!(shown.trail(), ["all", "main", "work"]);
     shown.browser.press("Backspace");

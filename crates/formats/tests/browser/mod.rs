@@ -22,6 +22,7 @@ pub struct Browser {
     answers: BufReader<ChildStdout>,
     last_id: u64,
     session: Value,
+    address: String,
     /// What went wrong in the page: exceptions, messages of the console, violations of the page's policy.
     pub errors: Vec<String>,
     /// Addresses that the page asked for, its own first.
@@ -72,6 +73,7 @@ impl Browser {
             answers,
             last_id: 0,
             session: Value::Null,
+            address: String::new(),
             errors: Vec::new(),
             requests: Vec::new(),
             _directory: directory,
@@ -127,9 +129,10 @@ impl Browser {
 
     /// Opens a page and waits until it has drawn its graph, has said why it cannot, or has no script that runs.
     pub fn open(&mut self, page: &Path, hash: &str) {
+        self.address = format!("file://{}", page.display());
         // another page first: to go to another hash only would not load the page
         self.call("Page.navigate", json!({ "url": "about:blank" }));
-        self.call("Page.navigate", json!({ "url": format!("file://{}{hash}", page.display()) }));
+        self.call("Page.navigate", json!({ "url": format!("{}{hash}", self.address) }));
         while self.read()["method"] != "Page.loadEventFired" {}
         self.evaluate(
             "new Promise(done => {
@@ -197,7 +200,7 @@ impl Browser {
         let requests: Vec<_> = self
             .requests
             .iter()
-            .filter(|url| !url.starts_with("data:") && !url.starts_with("about:") && !url.starts_with("file://"))
+            .filter(|url| !url.starts_with("data:") && !url.starts_with("about:") && !url.starts_with(&self.address))
             .collect();
         assert!(requests.is_empty(), "{requests:?}");
         assert!(self.errors.is_empty(), "{:#?}", self.errors);
