@@ -1,5 +1,7 @@
 //! Makes a table: finds the functions, orders them by place, runs each, and lays the rows out in pages.
 
+use std::ops::Range;
+
 use abi::table::{PAGE_BITS, Rule, unsupported};
 
 use crate::error::BuildError;
@@ -11,6 +13,7 @@ use crate::frames::section::{self, FrameSection};
 use crate::image::Image;
 use crate::limits::{ENTRY_CODE, MAX_FDES, MAX_FRAME_BYTES, MAX_PAGES, MAX_ROWS_PER_FDE, MIN_GAP};
 use crate::pages::Pages;
+use crate::plt;
 use crate::rules::Rules;
 use crate::sigreturn;
 use crate::stats::TableStats;
@@ -32,8 +35,10 @@ pub(crate) fn build(image: &Image) -> Result<UnwindTable, BuildError> {
         pages: Pages::new(first_page),
         rules: Rules::new(),
         rows: Vec::new(),
+        stubs: Vec::new(),
         stats,
     };
+    plt::find(image, |place, rule| builder.stubs.push((place, rule)));
     builder.add_code(&code, frames.as_ref())?;
     let (pages, rows) = builder.pages.finish(last_page)?;
     let (rules, mut stats) = (builder.rules.finish(), builder.stats);
@@ -172,6 +177,8 @@ struct Builder<'i> {
     rules: Rules,
     /// Rows of the function at hand, by place in the file.
     rows: Vec<(u64, Rule)>,
+    /// Linkage stubs.
+    stubs: Vec<(Range<u64>, Rule)>,
     stats: TableStats,
 }
 
@@ -251,41 +258,50 @@ impl Builder<'_> {
         Convention { architecture: self.image.architecture(), return_register: cie.return_register, signal: cie.signal }
     }
 
-    /// Code that no function covers: padding, where the rule before goes on, or more, where nothing holds. In the latter,
-    /// the entry point and signal return trampolines are recognised.
+    /// Code that no function covers: padding, where the rule before goes on, or more, where nothing holds but what is
+    /// recognised.
     fn add_gap(&mut self, begin: u64, end: u64) -> Result<(), BuildError> {
         if begin >= end {
             return Ok(());
         }
-        let entry = self.image.entry().filter(|entry| (begin..end).contains(entry));
-        if end - begin < MIN_GAP && entry.is_none() {
+        let recognised = self.recognise(begin, end);
+        if end - begin < MIN_GAP && recognised.is_empty() {
             self.stats.paddings += 1;
-        } else {
-            self.stats.gaps += 1;
-            self.push(begin, Rule::NONE)?;
+            return Ok(());
         }
-        match entry {
-            // the kernel jumps there: nothing called it
-            Some(entry) => {
-                self.add_trampolines(begin, entry)?;
-                self.push(entry, Rule::END)?;
-                let behind = end.min(entry + ENTRY_CODE);
-                if behind < end {
-                    self.push(behind, Rule::NONE)?;
-                }
-                self.add_trampolines(behind, end)
+        self.stats.gaps += 1;
+        self.push(begin, Rule::NONE)?;
+        let mut behind = begin;
+        for (place, rule) in recognised {
+            if place.start > behind {
+                self.push(behind, Rule::NONE)?;
             }
-            None => self.add_trampolines(begin, end),
+            if place.end > behind {
+                self.push(place.start.max(behind), rule)?;
+                behind = place.end;
+            }
         }
+        if behind < end { self.push(behind, Rule::NONE) } else { Ok(()) }
     }
 
-    fn add_trampolines(&mut self, begin: u64, end: u64) -> Result<(), BuildError> {
-        let image = self.image;
-        sigreturn::find(image.architecture(), image.file_bytes(begin, end - begin), |place| {
+    /// Code that is known without an FDE, by place: linkage stubs, the entry point, signal return trampolines.
+    fn recognise(&mut self, begin: u64, end: u64) -> Vec<(Range<u64>, Rule)> {
+        let within = |place: &Range<u64>| begin <= place.start && place.start < end;
+        let mut known: Vec<(Range<u64>, Rule)> =
+            self.stubs.iter().filter(|(place, _)| within(place)).cloned().collect();
+        let code = self.image.file_bytes(begin, end - begin);
+        sigreturn::find(self.image.architecture(), code, |place| {
+            known.push((begin + place.start as u64..begin + place.end as u64, Rule::SIGNAL));
             self.stats.trampolines += 1;
-            self.push(begin + place.start as u64, Rule::SIGNAL)?;
-            self.push(begin + place.end as u64, Rule::NONE)
-        })
+        });
+        if let Some(entry) = self.image.entry().filter(|entry| (begin..end).contains(entry)) {
+            // the kernel jumps there: nothing called it
+            let next = known.iter().map(|(place, _)| place.start).filter(|start| *start > entry).min();
+            known.push((entry..next.unwrap_or(end).min(entry + ENTRY_CODE), Rule::END));
+        }
+        known.iter_mut().for_each(|(place, _)| place.end = place.end.min(end));
+        known.sort_by_key(|(place, _)| place.start);
+        known
     }
 
     fn push(&mut self, place: u64, rule: Rule) -> Result<(), BuildError> {

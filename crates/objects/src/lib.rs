@@ -30,6 +30,7 @@ mod identity;
 mod image;
 pub mod limits;
 mod pages;
+mod plt;
 mod rules;
 mod segments;
 mod sigreturn;

@@ -94,6 +94,19 @@ fn a_trampoline_without_frames() {
 }
 
 #[test]
+fn the_entry_point_has_no_caller() {
+    let mut elf = Elf::new(AARCH64, 0x100, Vec::new());
+    elf.entry = TEXT + 0x20;
+    elf.text[0x40..0x48].copy_from_slice(&[0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4]);
+    let table = build(&elf);
+    assert_eq!(table.lookup(TEXT + 0x1f), Rule::NONE);
+    assert_eq!(table.lookup(TEXT + 0x20), Rule::END);
+    assert_eq!(table.lookup(TEXT + 0x3e), Rule::END);
+    assert_eq!(table.lookup(TEXT + 0x3f), Rule::SIGNAL, "what follows is something else");
+    assert_eq!(table.lookup(TEXT + 0x48), Rule::NONE);
+}
+
+#[test]
 fn registers_of_the_other_architecture_mean_other_things() {
     let mut frames = frames("zR");
     // on x86_64, 6 is the frame pointer and 7 the stack pointer; 0x2d is no instruction there

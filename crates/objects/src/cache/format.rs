@@ -44,6 +44,7 @@ const VERSION: u64 = {
     hash = mix(hash, include_bytes!("../image.rs"));
     hash = mix(hash, include_bytes!("../limits.rs"));
     hash = mix(hash, include_bytes!("../pages.rs"));
+    hash = mix(hash, include_bytes!("../plt.rs"));
     hash = mix(hash, include_bytes!("../rules.rs"));
     hash = mix(hash, include_bytes!("../segments.rs"));
     hash = mix(hash, include_bytes!("../sigreturn.rs"));

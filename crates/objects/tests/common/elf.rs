@@ -12,11 +12,13 @@ pub struct Elf {
     pub text: Vec<u8>,
     pub eh_frame: Vec<u8>,
     pub section_headers: bool,
+    /// Address at which a process begins; 0 = none.
+    pub entry: u64,
 }
 
 impl Elf {
     pub fn new(machine: u16, text_size: usize, eh_frame: Vec<u8>) -> Elf {
-        Elf { machine, text: vec![0xcc; text_size], eh_frame, section_headers: true }
+        Elf { machine, text: vec![0xcc; text_size], eh_frame, section_headers: true, entry: 0 }
     }
 
     /// The file: headers at 0, code at [`TEXT`], `.eh_frame_hdr` before and `.eh_frame` at [`EH_FRAME`].
@@ -28,7 +30,7 @@ impl Elf {
         file.extend([3u16, self.machine].map(u16::to_le_bytes).concat());
         file.extend(1u32.to_le_bytes());
         let sections_at = if self.section_headers { EH_FRAME + size.next_multiple_of(8) + 64 } else { 0 };
-        file.extend([TEXT, 64, sections_at].map(u64::to_le_bytes).concat());
+        file.extend([self.entry, 64, sections_at].map(u64::to_le_bytes).concat());
         file.extend(0u32.to_le_bytes());
         let count = if self.section_headers { 3 } else { 0 };
         file.extend([64u16, 56, segments.len() as u16, 64, count, 2].map(u16::to_le_bytes).concat());
