@@ -6,7 +6,7 @@ use abi::process::{
     MAPPING_SEGMENTS, MAPPINGS_PER_SEGMENT, Mapping, PAGE_SEGMENTS, PAGES_PER_SEGMENT, Process, ROW_SEGMENTS,
     ROWS_PER_SEGMENT, RULES,
 };
-use abi::record::{CountKey, Deferred};
+use abi::record::{CountKey, Deferred, SHORT_COPY_BYTES};
 use abi::table::{Page, Row, Rule};
 use aya_ebpf::Global;
 use aya_ebpf::bindings::BPF_F_MMAPABLE;
@@ -86,6 +86,9 @@ pub static FOLLOW: Global<u32> = Global::new(0);
 /// The ring buffer wakes user space when more bytes than this are waiting.
 #[unsafe(no_mangle)]
 pub static WAKE_BYTES: Global<u64> = Global::new(1 << 20);
+/// Bytes of stack that a deferred sample carries at most, by the rate of sampling.
+#[unsafe(no_mangle)]
+pub static COPY_LIMIT: Global<u32> = Global::new(SHORT_COPY_BYTES as u32);
 /// Offsets in bytes in the running kernel's structs, from its BTF.
 #[unsafe(no_mangle)]
 pub static TASK_FLAGS: Global<u32> = Global::new(0);

@@ -13,7 +13,7 @@ pub const TURNS: u32 = 32_768;
 /// Kernel frames at most (the kernel's own default limit, `kernel.perf_event_max_stack`).
 pub const KERNEL_WORDS: usize = 127;
 /// Bytes of stack that a deferred sample carries at most.
-pub const COPY_BYTES: usize = 64 * 1024;
+pub const COPY_BYTES: usize = 128 * 1024;
 /// Bytes that it carries at most while the ring buffer is filling up.
 pub const SHORT_COPY_BYTES: usize = 16 * 1024;
 /// The stack is copied in pieces of this size, so that the end of its mapping costs one piece at most.
@@ -102,7 +102,9 @@ pub struct Deferred {
     /// The user registers.
     pub registers: Registers,
     /// 1: the task was in `execve`.
-    pub execing: u64,
+    pub execing: u32,
+    /// 1: the copy ends for want of room; else it ends where the memory does.
+    pub cut: u32,
     /// Kernel frames.
     pub words: [u64; KERNEL_WORDS + 1],
     /// Copy of the stack from `registers.sp` up.

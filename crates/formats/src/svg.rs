@@ -1,4 +1,5 @@
-//! A flame graph as one SVG file: root at the bottom, callees above their callers, width by samples.
+//! A flame graph as one SVG file: root at the top, callees below their callers, width by samples. A deep stack makes a
+//! tall picture, and browsers show its top first: with the root at the bottom it would open on an empty page.
 //!
 //! It is drawn by the library [inferno](https://github.com/jonhoo/inferno), whose script in the file zooms and
 //! searches. Inferno is used unmodified under the Common Development and Distribution License 1.0 (CDDL-1.0; its
@@ -15,7 +16,7 @@ mod placeholders;
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use inferno::flamegraph::{self, Options, TextTruncateDirection};
+use inferno::flamegraph::{self, Direction, Options, TextTruncateDirection};
 use jiff::{Timestamp, tz::TimeZone};
 use profile::{Meta, Profile};
 
@@ -50,6 +51,7 @@ pub fn write(profile: &Profile, out: &mut dyn Write) -> Result<(), Error> {
     options.min_width = 0.0;
     // keeps the order of the lines; inferno's own order tears `a` apart where `a!` is its sibling
     options.flame_chart = true;
+    options.direction = Direction::Inverted;
     let mut svg = Vec::new();
     flamegraph::from_lines(&mut options, lines.last_first(), &mut svg)?;
     let svg = String::from_utf8(svg).map_err(io::Error::other)?;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use abi::table::{Rule, cfa, ra};
 
 use crate::architecture::Architecture;
-use crate::image::{Image, Section};
+use crate::image::Image;
 
 /// Bytes of a stub in all forms that are known.
 const STUB: usize = 16;

@@ -115,11 +115,6 @@ impl<T: Copy> Arena<T> {
         self.retired.drain(..).for_each(|run| self.runs.put(run));
     }
 
-    /// Elements in use, retired ones included.
-    pub(crate) fn used(&self) -> u64 {
-        self.runs.used()
-    }
-
     fn add_segment(&mut self) -> Result<(), ArenaError> {
         let name = self.shape.name;
         if self.segments.len() >= self.shape.segments {

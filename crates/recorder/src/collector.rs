@@ -268,7 +268,7 @@ impl Collector {
         self.recent.insert(pid, process.instance);
         if let Some(followed) = &mut self.followed {
             // the BPF program has entered children already
-            let _ = followed.insert(pid, &0, 0);
+            let _ = followed.insert(pid, 0, 0);
         }
         self.attention.insert(pid, Attention { hot: self.selective(), ..Attention::default() });
         self.dirty.insert(pid);

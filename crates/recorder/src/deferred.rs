@@ -1,7 +1,7 @@
 //! Walking deferred samples: the code that the kernel runs, over a copy of the stack.
 
 use abi::process::Mapping;
-use abi::record::{COPY_BYTES, COPY_PIECE, SHORT_COPY_BYTES, WORDS};
+use abi::record::WORDS;
 use abi::stop::Stop;
 use abi::table::Rule;
 use abi::word::{self, Word};
@@ -105,17 +105,8 @@ struct Copy<'a> {
     sample: &'a DeferredSample,
     mappings: &'a [Mapping],
     tables: &'a Tables,
-    /// Something behind a full copy was asked for.
+    /// Something behind the end of a copy that found no more room was asked for.
     ended: bool,
-}
-
-impl Copy<'_> {
-    /// Whether the copy ends for want of room: one more piece would not have fitted. Else it ends with the stack.
-    fn is_full(&self) -> bool {
-        let room = |limit: usize| limit - COPY_PIECE..=limit;
-        let length = self.sample.stack.len();
-        room(SHORT_COPY_BYTES).contains(&(length + 1)) || room(COPY_BYTES).contains(&(length + 1))
-    }
 }
 
 impl Target for Copy<'_> {
@@ -123,7 +114,7 @@ impl Target for Copy<'_> {
         let offset = address.checked_sub(self.sample.registers.sp & !7)?;
         let at = usize::try_from(offset).ok()?;
         let bytes = self.sample.stack.get(at..at.checked_add(8)?);
-        if bytes.is_none() && self.is_full() {
+        if bytes.is_none() && self.sample.cut {
             self.ended = true;
         }
         Some(u64::from_ne_bytes(bytes?.try_into().ok()?))

@@ -87,9 +87,9 @@ impl KnownObjects {
         self.list.get_mut(number.checked_sub(1)? as usize)
     }
 
-    /// All, with their numbers.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &KnownObject)> {
-        (1..).zip(&self.list)
+    /// All.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &KnownObject> {
+        self.list.iter()
     }
 
     /// The object behind a range, and what lies there as a [`code`] kind. Opens the file when it is new; the process

@@ -62,6 +62,8 @@ pub struct Sizes {
     pub counts: u32,
     /// Bytes of the ring buffer, a power of two.
     pub ring: u32,
+    /// Bytes of stack that a deferred sample carries at most.
+    pub copy: u32,
     /// Only followed processes are sampled.
     pub follow: bool,
 }
@@ -109,6 +111,7 @@ pub fn load(sizes: Sizes) -> Result<Sampler, LoadError> {
         .verifier_log_level(VerifierLogLevel::STATS)
         .override_global("FOLLOW", &u32::from(sizes.follow), true)
         .override_global("WAKE_BYTES", &wake, true)
+        .override_global("COPY_LIMIT", &sizes.copy, true)
         .override_global("TASK_FLAGS", &flags, true)
         .override_global("TASK_MM", &mm, true)
         .override_global("TASK_TGID", &tgid, true)
@@ -175,7 +178,7 @@ mod tests {
 
     #[test]
     fn programs_verify_with_room_to_spare() {
-        let sizes = Sizes { cpus: 2, processes: 1024, counts: 4096, ring: 1 << 22, follow: true };
+        let sizes = Sizes { cpus: 2, processes: 1024, counts: 4096, ring: 1 << 22, copy: 1 << 14, follow: true };
         let sampler = load(sizes).expect("loads as root on this kernel");
         for (name, program) in sampler.bpf.programs() {
             let info = program.info().expect("loaded");

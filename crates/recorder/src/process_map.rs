@@ -78,7 +78,7 @@ impl ProcessMap {
     }
 
     fn enter(&mut self, pid: u32, run: Rc<Run>, process: Process) -> Result<(), EntryError> {
-        if let Err(error) = self.map.insert(pid, &ProcessPod(process), 0) {
+        if let Err(error) = self.map.insert(pid, ProcessPod(process), 0) {
             self.release(run);
             return Err(error.into());
         }

@@ -4,10 +4,12 @@ use std::io;
 use std::time::{Duration, Instant, SystemTime};
 
 use abi::counter::Counter;
+use abi::record::{COPY_BYTES, SHORT_COPY_BYTES};
 use attribution::{Attributed, Object, ProcessLabel, RawSample, Sources, ThreadLabel, Unnamed, attribute};
 use aya::maps::MapData;
 use aya::maps::PerCpuArray;
 use objects::Cache;
+use processes::namespaces::in_initial_pid_namespace;
 use processes::{OpenError, ProcessTable, Scope, Sideband};
 use profile::{Losses, Profile};
 use symbols::PerfMap;
@@ -15,6 +17,7 @@ use symbols::PerfMap;
 use crate::builders::Builders;
 use crate::collector::{Collector, Parts, Troubles};
 use crate::counts::Counts;
+use crate::known_objects::TableState;
 use crate::load::{LoadError, Sizes, load};
 use crate::process_map::ProcessMap;
 use crate::sampling::{self, Event, SamplingError};
@@ -23,6 +26,9 @@ use crate::tables::Tables;
 /// Unread bytes of process events that wake the collector; what is less waits for its next look. Samples of processes
 /// that it does not know yet are deferred and lose nothing, and a wake-up per event would be paid for by the targets.
 const SIDEBAND_BYTES: u32 = 8 << 10;
+
+/// Bytes of stacks that deferred samples may bring in a second, when every sample is one: while tables are made.
+const COPIED_PER_SECOND: u32 = 128 << 20;
 
 /// What to record.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -54,6 +60,12 @@ pub enum StartError {
     /// The perf events were refused.
     #[error(transparent)]
     Sampling(#[from] SamplingError),
+    /// Ids here are not those of the kernel.
+    #[error(
+        "wholestack runs in a pid namespace of its own, a container's, where process ids are not those that the kernel \
+         samples under"
+    )]
+    PidNamespace,
     /// /proc or a map could not be used.
     #[error("{what}: {source}")]
     Io {
@@ -77,12 +89,23 @@ pub struct Progress {
     pub processes: usize,
 }
 
+/// An object without an unwind table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NoTable {
+    /// Its path.
+    pub path: String,
+    /// Why.
+    pub reason: String,
+}
+
 /// What comes out.
 pub struct Finished {
     /// The profile, with its stops, statuses and losses.
     pub profile: Profile,
     /// Why names are missing.
     pub unnamed: Vec<Unnamed>,
+    /// Objects whose code was walked by frame pointers, if at all.
+    pub no_tables: Vec<NoTable>,
     /// What went wrong on the way.
     pub troubles: Troubles,
     /// The sampler's own counters, in the order of [`Counter::ALL`].
@@ -103,6 +126,11 @@ pub struct Recording {
     ended: Option<Duration>,
 }
 
+/// How processes are followed.
+pub(crate) fn sideband_options() -> processes::Options {
+    processes::Options { watermark: SIDEBAND_BYTES, ..processes::Options::default() }
+}
+
 fn io_error(what: &'static str) -> impl FnOnce(io::Error) -> StartError {
     move |source| StartError::Io { what, source }
 }
@@ -113,11 +141,13 @@ impl Recording {
     /// # Errors
     /// A [`StartError`]; nothing is left loaded.
     pub fn start(options: &Options) -> Result<Recording, StartError> {
+        if !in_initial_pid_namespace().map_err(io_error("cannot read /proc/self/ns/pid"))? {
+            return Err(StartError::PidNamespace);
+        }
         raise_file_limit();
         let cpus = processes::online_cpus().map_err(OpenError::from)?;
         // before /proc is read, so that nothing falls between the two
-        let sideband =
-            Sideband::open(&processes::Options { watermark: SIDEBAND_BYTES, ..processes::Options::default() })?;
+        let sideband = Sideband::open(&sideband_options())?;
         let (scope, follow) = match &options.target {
             Target::Machine => (Scope::All, false),
             Target::Processes(pids) => (Scope::Only { pids: pids.clone(), children: true }, true),
@@ -199,7 +229,8 @@ impl Recording {
         profile.meta.duration = self.ended.unwrap_or_default();
         profile.meta.event = self.event.name().to_owned();
         profile.meta.losses = losses(&counters, &self.collector.troubles);
-        Finished { profile, unnamed, troubles: self.collector.troubles, counters, event: self.event }
+        let no_tables = no_tables(&self.collector);
+        Finished { profile, unnamed, no_tables, troubles: self.collector.troubles, counters, event: self.event }
     }
 
     fn counters(&self) -> Vec<(Counter, u64)> {
@@ -219,6 +250,14 @@ fn losses(counters: &[(Counter, u64)], troubles: &Troubles) -> Vec<Losses> {
     let missing = (troubles.missing_stacks > 0)
         .then(|| Losses { cause: "lost: stack never arrived".to_owned(), count: troubles.missing_stacks });
     of_sampler.chain(missing).collect()
+}
+
+fn no_tables(collector: &Collector) -> Vec<NoTable> {
+    let without = collector.objects.iter().filter_map(|object| match &object.table {
+        TableState::None(reason) => Some(NoTable { path: object.path.clone(), reason: reason.clone() }),
+        _ => None,
+    });
+    without.collect()
 }
 
 fn raw_samples(collector: &Collector) -> Vec<RawSample> {
@@ -283,6 +322,7 @@ fn sizes(cpus: &[u32], frequency: u32, follow: bool) -> Sizes {
         processes: if follow { 1 << 14 } else { 1 << 16 },
         counts: per_second.saturating_mul(4).clamp(1 << 12, 1 << 20),
         ring: ((1 << 22) + (possible << 18)).next_power_of_two().min(1 << 27),
+        copy: (COPIED_PER_SECOND / per_second.max(1)).clamp(SHORT_COPY_BYTES as u32, COPY_BYTES as u32),
         follow,
     }
 }

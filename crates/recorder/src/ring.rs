@@ -23,6 +23,8 @@ pub(crate) struct DeferredSample {
     pub(crate) registers: Registers,
     /// The task was in `execve`.
     pub(crate) execing: bool,
+    /// The copy of the stack ends for want of room.
+    pub(crate) cut: bool,
     /// Kernel words.
     pub(crate) kernel: Vec<u64>,
     /// The stack from the stack pointer (rounded down to 8) up.
@@ -65,7 +67,8 @@ fn deferred(head: &[u8], bytes: &[u8]) -> Option<DeferredSample> {
         key: key(head)?,
         time: word64(head, offset_of!(Header, time))?,
         registers: registers(bytes.get(offset_of!(Deferred, registers)..)?)?,
-        execing: word64(bytes, offset_of!(Deferred, execing))? != 0,
+        execing: word32(bytes, offset_of!(Deferred, execing))? != 0,
+        cut: word32(bytes, offset_of!(Deferred, cut))? != 0,
         kernel: words(bytes.get(offset_of!(Deferred, words)..)?, kernel.min(KERNEL_WORDS))?,
         stack: bytes.get(at..at + length.min(COPY_BYTES))?.to_vec(),
     })

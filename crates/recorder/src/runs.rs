@@ -80,18 +80,20 @@ impl Runs {
     fn joins(&self, at: u32) -> bool {
         self.across || !at.is_multiple_of(self.per_segment)
     }
-
-    /// Elements in use.
-    pub(crate) fn used(&self) -> u64 {
-        let free: u64 = self.free.values().map(|length| u64::from(*length)).sum();
-        u64::from(self.segments) * u64::from(self.per_segment) - free
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    impl Runs {
+        /// Elements in use.
+        fn used(&self) -> u64 {
+            let free: u64 = self.free.values().map(|length| u64::from(*length)).sum();
+            u64::from(self.segments) * u64::from(self.per_segment) - free
+        }
+    }
 
     proptest! {
         /// Runs in use never overlap, never cross a boundary where they may not, and all comes back.

@@ -114,11 +114,6 @@ impl Tables {
         self.rows.reclaim();
     }
 
-    /// Rows in use.
-    pub(crate) fn rows(&self) -> u64 {
-        self.rows.used()
-    }
-
     /// What the BPF walker finds for a file offset of a mapping.
     pub(crate) fn rule(&self, mapping: &Mapping, offset: u64) -> Rule {
         self.find(mapping, offset).unwrap_or(Rule::NONE)
