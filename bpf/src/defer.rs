@@ -51,10 +51,8 @@ fn copy_stack(to: &mut Deferred, most: u32) -> u32 {
     let mut length = (COPY_PIECE as u64 - (sp & (COPY_PIECE as u64 - 1))) as u32;
     let stack = &raw mut to.stack as *mut c_void;
     // SAFETY: at most COPY_PIECE bytes into a longer buffer; a bad address gives an error.
-    if unsafe { bpf_probe_read_user(stack, length & (2 * COPY_PIECE as u32 - 1), sp as *const c_void) } != 0 {
-        to.cut = 0;
-        return 0;
-    }
+    let error = unsafe { bpf_probe_read_user(stack, length & (2 * COPY_PIECE as u32 - 1), sp as *const c_void) };
+    to.hole = if error != 0 { length } else { 0 };
     let mut piece = 1;
     while piece < COPY_BYTES / COPY_PIECE {
         let at = length as usize & (COPY_BYTES - 1);

@@ -3,6 +3,7 @@
 //!
 //! * [`sample`]: runs at every tick of a CPU's perf event.
 //! * [`follow`]: runs at every fork, so that the children of a followed process are followed from their first tick.
+//! * [`remap`]: runs when the kernel looks for free memory, so that no mapping is believed that is gone.
 #![no_std]
 #![no_main]
 
@@ -13,6 +14,7 @@ mod follow;
 mod kernel;
 mod maps;
 mod registers;
+mod remap;
 mod sample;
 mod target;
 

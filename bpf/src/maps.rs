@@ -48,6 +48,10 @@ pub struct RowSegment(pub [Row; ROWS_PER_SEGMENT]);
 
 #[btf_map(name = "processes")]
 pub static PROCESSES: HashMap<u32, Process, 1024> = HashMap::new();
+/// When (CLOCK_MONOTONIC, ns) memory of a process was given away that its known mappings had. What is known of it is void
+/// until user space has learnt of everything up to then.
+#[btf_map(name = "stale")]
+pub static STALE: HashMap<u32, u64, 1024> = HashMap::new();
 #[btf_map(name = "followed")]
 pub static FOLLOWED: HashMap<u32, u32, 1024> = HashMap::new();
 #[btf_map(name = "mappings")]
@@ -92,6 +96,8 @@ pub static COPY_LIMIT: Global<u32> = Global::new(SHORT_COPY_BYTES as u32);
 /// Offsets in bytes in the running kernel's structs, from its BTF.
 #[unsafe(no_mangle)]
 pub static TASK_FLAGS: Global<u32> = Global::new(0);
+#[unsafe(no_mangle)]
+pub static UNMAPPED_LENGTH: Global<u32> = Global::new(0);
 #[unsafe(no_mangle)]
 pub static TASK_MM: Global<u32> = Global::new(0);
 #[unsafe(no_mangle)]

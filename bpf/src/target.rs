@@ -10,30 +10,21 @@ use walk::Target;
 
 use crate::maps::{MAPPINGS, MappingSegment, PAGES, PageSegment, ROWS, RowSegment, Scratch, TABLE_RULES};
 
-/// A process whose mappings are known; lies on the program's stack, so that nothing is looked up twice.
+/// The mappings of a process.
 #[derive(Clone, Copy)]
-pub struct Current {
-    scratch: *mut Scratch,
+pub struct Mappings {
     segment: *const MappingSegment,
     first: u32,
     count: u32,
 }
 
-impl Current {
+impl Mappings {
     #[inline(always)]
-    pub fn new(scratch: *mut Scratch, process: &Process) -> Option<Current> {
+    pub fn of(process: &Process) -> Option<Mappings> {
         let segment = process.first_mapping / MAPPINGS_PER_SEGMENT as u32;
         let segment = MAPPINGS.get(segment & (MAPPING_SEGMENTS as u32 - 1))?.get_ptr(0)?;
         let first = process.first_mapping & (MAPPINGS_PER_SEGMENT as u32 - 1);
-        // SAFETY: the scratch is this CPU's.
-        unsafe { (*scratch).last_mapping = first };
-        Some(Current { scratch, segment, first, count: process.mappings })
-    }
-
-    #[inline(always)]
-    fn zero(&self) -> u32 {
-        // SAFETY: the scratch is this CPU's; the volatile read keeps the verifier from knowing the value.
-        unsafe { core::ptr::read_volatile(&raw const (*self.scratch).zero) }
+        Some(Mappings { segment, first, count: process.mappings })
     }
 
     #[inline(always)]
@@ -43,10 +34,10 @@ impl Current {
         unsafe { base.add(index as usize & (MAPPINGS_PER_SEGMENT - 1)) }
     }
 
-    /// Index of the last mapping that begins at or before `pc`, or the first one.
+    /// Index of the last mapping that begins at or before `address`, or of the first one. `zero` is 0.
     #[inline(always)]
-    fn search(&self, pc: u64) -> u32 {
-        let mut low = self.zero();
+    fn search(&self, address: u64, zero: u32) -> u32 {
+        let mut low = zero;
         let mut length = self.count;
         let mut step = 0;
         while step < MAPPINGS_PER_SEGMENT.ilog2() + 1 {
@@ -55,7 +46,7 @@ impl Current {
             }
             let half = length / 2;
             // SAFETY: a masked index into the segment.
-            if unsafe { (*self.at(self.first.wrapping_add(low).wrapping_add(half))).begin } <= pc {
+            if unsafe { (*self.at(self.first.wrapping_add(low).wrapping_add(half))).begin } <= address {
                 low = low.wrapping_add(half);
             }
             length -= half;
@@ -63,6 +54,46 @@ impl Current {
         }
         self.first.wrapping_add(low)
     }
+
+    /// Whether any of them has a byte in `begin .. end`.
+    #[inline(always)]
+    pub fn overlap(&self, begin: u64, end: u64, zero: u32) -> bool {
+        if self.count == 0 {
+            return false;
+        }
+        // SAFETY: a masked index into the segment.
+        let last = unsafe { &*self.at(self.search(end.wrapping_sub(1), zero)) };
+        last.begin < end && last.end > begin
+    }
+}
+
+/// A process whose mappings are known; lies on the program's stack, so that nothing is looked up twice.
+#[derive(Clone, Copy)]
+pub struct Current {
+    scratch: *mut Scratch,
+    mappings: Mappings,
+}
+
+impl Current {
+    #[inline(always)]
+    pub fn new(scratch: *mut Scratch, process: &Process) -> Option<Current> {
+        let mappings = Mappings::of(process)?;
+        // SAFETY: the scratch is this CPU's.
+        unsafe { (*scratch).last_mapping = mappings.first };
+        Some(Current { scratch, mappings })
+    }
+
+    #[inline(always)]
+    fn zero(&self) -> u32 {
+        zero(self.scratch)
+    }
+}
+
+/// 0, read out of a map, so that the verifier does not know it.
+#[inline(always)]
+pub fn zero(scratch: *const Scratch) -> u32 {
+    // SAFETY: an element of the scratch map; nobody writes this field.
+    unsafe { core::ptr::read_volatile(&raw const (*scratch).zero) }
 }
 
 impl Target for Current {
@@ -76,17 +107,17 @@ impl Target for Current {
 
     #[inline(always)]
     fn mapping(&mut self, pc: u64) -> Option<Mapping> {
-        if self.count == 0 {
+        if self.mappings.count == 0 {
             return None;
         }
         // SAFETY: masked indices; the scratch is this CPU's.
         unsafe {
-            let last = &*self.at((*self.scratch).last_mapping);
+            let last = &*self.mappings.at((*self.scratch).last_mapping);
             if pc >= last.begin && pc < last.end {
                 return Some(*last);
             }
-            let index = self.search(pc);
-            let found = &*self.at(index);
+            let index = self.mappings.search(pc, self.zero());
+            let found = &*self.mappings.at(index);
             if pc < found.begin || pc >= found.end {
                 return None;
             }

@@ -105,6 +105,10 @@ pub struct Deferred {
     pub execing: u32,
     /// 1: the copy ends for want of room; else it ends where the memory does.
     pub cut: u32,
+    /// Bytes at the start of the copy that could not be read: the page at the stack pointer was just being made.
+    pub hole: u32,
+    /// Not used.
+    pub reserved: u32,
     /// Kernel frames.
     pub words: [u64; KERNEL_WORDS + 1],
     /// Copy of the stack from `registers.sp` up.

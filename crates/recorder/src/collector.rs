@@ -102,6 +102,8 @@ pub(crate) struct Collector {
     parked: Vec<Parked>,
     idle_objects: FxHashMap<u32, Instant>,
     counted_at: Instant,
+    /// Events up to here (CLOCK_MONOTONIC, ns) are in the process table.
+    as_of: u64,
 }
 
 /// What a collector is made of.
@@ -140,6 +142,7 @@ impl Collector {
             parked: Vec::new(),
             idle_objects: FxHashMap::default(),
             counted_at: Instant::now(),
+            as_of: 0,
         };
         let pids: Vec<u32> = collector.table.iter().map(|process| process.pid).collect();
         pids.iter().for_each(|pid| collector.started(*pid));
@@ -184,6 +187,7 @@ impl Collector {
         // the ring first: whatever a deferred sample depends on was reported before the sample was taken
         let mut deferred = self.read_ring();
         let mut events = Vec::new();
+        self.as_of = processes::monotonic_ns();
         self.sideband.drain(&mut events);
         deferred.make_contiguous().sort_by_key(|sample| sample.time);
         for event in &events {
@@ -241,7 +245,7 @@ impl Collector {
                 }
                 self.started(pid);
                 let as_parent = complete && !self.dirty.contains(&parent);
-                if as_parent && matches!(self.processes.copy(parent, pid), Ok(true)) {
+                if as_parent && matches!(self.processes.copy(parent, pid, self.as_of), Ok(true)) {
                     self.dirty.remove(&pid);
                     self.note_objects_of_child(parent, pid);
                 }
@@ -372,8 +376,10 @@ impl Collector {
             if attention.hot {
                 objects.iter().for_each(|object| self.ask_table(*object));
             }
-            if let Err(error) = self.processes.set(pid, &mappings, 0) {
-                self.troubles.no_room = Some(error.to_string());
+            match self.processes.set(pid, &mappings, 0, self.as_of) {
+                Ok(true) => {}
+                Ok(false) => _ = self.dirty.insert(pid),
+                Err(error) => self.troubles.no_room = Some(error.to_string()),
             }
         }
     }
@@ -501,8 +507,10 @@ impl Collector {
         attention.outside += 1;
         if attention.outside == SETTLED_AFTER && !self.dirty.contains(&pid) {
             let mappings = self.mappings_of(pid);
-            if let Err(error) = self.processes.set(pid, &mappings, flags::SETTLED) {
-                self.troubles.no_room = Some(error.to_string());
+            match self.processes.set(pid, &mappings, flags::SETTLED, self.as_of) {
+                Ok(true) => {}
+                Ok(false) => _ = self.dirty.insert(pid),
+                Err(error) => self.troubles.no_room = Some(error.to_string()),
             }
         }
     }

@@ -74,6 +74,8 @@ pub struct Sampler {
     pub bpf: Ebpf,
     /// Known processes.
     pub processes: HashMap<MapData, u32, ProcessPod>,
+    /// When a process's known mappings became void.
+    pub stale: HashMap<MapData, u32, u64>,
     /// Followed processes.
     pub followed: HashMap<MapData, u32, u32>,
     /// Outer maps of the arenas.
@@ -98,11 +100,12 @@ pub struct Sampler {
 pub fn load(sizes: Sizes) -> Result<Sampler, LoadError> {
     let object = object()?;
     let types = KernelTypes::load()?;
-    let [flags, mm, tgid, pid] = types.offsets([
+    let [flags, mm, tgid, pid, length] = types.offsets([
         ("task_struct", "flags"),
         ("task_struct", "mm"),
         ("task_struct", "tgid"),
         ("task_struct", "pid"),
+        ("vm_unmapped_area_info", "length"),
     ])?;
     let btf = Btf::from_sys_fs().ok();
     let wake = u64::from(sizes.ring / 4);
@@ -116,9 +119,11 @@ pub fn load(sizes: Sizes) -> Result<Sampler, LoadError> {
         .override_global("TASK_MM", &mm, true)
         .override_global("TASK_TGID", &tgid, true)
         .override_global("TASK_PID", &pid, true)
+        .override_global("UNMAPPED_LENGTH", &length, true)
         .map_max_entries("scratch", sizes.cpus)
         .map_max_entries("deferred", sizes.cpus)
         .map_max_entries("processes", sizes.processes)
+        .map_max_entries("stale", sizes.processes)
         .map_max_entries("followed", sizes.processes)
         .map_max_entries("counts_0", sizes.counts)
         .map_max_entries("counts_1", sizes.counts)
@@ -127,6 +132,7 @@ pub fn load(sizes: Sizes) -> Result<Sampler, LoadError> {
     load_programs(&mut bpf, sizes.follow)?;
     Ok(Sampler {
         processes: typed(&mut bpf, "processes")?,
+        stale: typed(&mut bpf, "stale")?,
         followed: typed(&mut bpf, "followed")?,
         mappings: typed(&mut bpf, "mappings")?,
         pages: typed(&mut bpf, "pages")?,
@@ -144,11 +150,11 @@ fn load_programs(bpf: &mut Ebpf, follow: bool) -> Result<(), LoadError> {
     let program = bpf.program_mut("sample").ok_or(LoadError::Missing("program sample"))?;
     let program: &mut PerfEvent = program.try_into().map_err(|source| LoadError::Program { name: "sample", source })?;
     program.load().map_err(|source| LoadError::Program { name: "sample", source })?;
-    if follow {
-        let program = bpf.program_mut("follow").ok_or(LoadError::Missing("program follow"))?;
-        let program: &mut RawTracePoint =
-            program.try_into().map_err(|source| LoadError::Program { name: "follow", source })?;
-        program.load().map_err(|source| LoadError::Program { name: "follow", source })?;
+    let tracepoints: &[&'static str] = if follow { &["remap", "follow"] } else { &["remap"] };
+    for name in tracepoints {
+        let program = bpf.program_mut(name).ok_or(LoadError::Missing(name))?;
+        let program: &mut RawTracePoint = program.try_into().map_err(|source| LoadError::Program { name, source })?;
+        program.load().map_err(|source| LoadError::Program { name, source })?;
     }
     Ok(())
 }

@@ -30,32 +30,59 @@ struct Entry {
 /// The map of processes and the arena of mappings.
 pub(crate) struct ProcessMap {
     map: HashMap<MapData, u32, ProcessPod>,
+    stale: HashMap<MapData, u32, u64>,
     arena: Arena<Mapping>,
     entries: FxHashMap<u32, Entry>,
 }
 
 impl ProcessMap {
     /// Empty.
-    pub(crate) fn new(map: HashMap<MapData, u32, ProcessPod>, mappings: ArrayOfMaps<MapData>) -> ProcessMap {
+    pub(crate) fn new(
+        map: HashMap<MapData, u32, ProcessPod>,
+        stale: HashMap<MapData, u32, u64>,
+        mappings: ArrayOfMaps<MapData>,
+    ) -> ProcessMap {
         let shape =
             Shape { name: "mappings", per_segment: MAPPINGS_PER_SEGMENT, segments: MAPPING_SEGMENTS, across: false };
-        ProcessMap { map, arena: Arena::new(mappings, shape), entries: FxHashMap::default() }
+        ProcessMap { map, stale, arena: Arena::new(mappings, shape), entries: FxHashMap::default() }
     }
 
-    /// Enters a process or replaces what is known of it. `mappings` are sorted and at most [`MAPPINGS_PER_SEGMENT`].
-    pub(crate) fn set(&mut self, pid: u32, mappings: &[Mapping], flags: u32) -> Result<(), EntryError> {
+    /// Enters a process or replaces what is known of it. `mappings` are sorted and at most [`MAPPINGS_PER_SEGMENT`]; they
+    /// are what the process's events up to `as_of` (CLOCK_MONOTONIC, ns) tell. False if memory of theirs was given away
+    /// after that: then the process stays unknown to the sampler, and its samples are deferred.
+    pub(crate) fn set(&mut self, pid: u32, mappings: &[Mapping], flags: u32, as_of: u64) -> Result<bool, EntryError> {
+        if self.is_stale(pid, as_of) {
+            return Ok(false);
+        }
         let mappings = &mappings[..mappings.len().min(MAPPINGS_PER_SEGMENT)];
         let run = self.arena.insert(mappings)?;
         let process = Process { first_mapping: run.start, mappings: run.length, flags, reserved: 0 };
-        self.enter(pid, Rc::new(run), process)
+        self.enter(pid, Rc::new(run), process)?;
+        Ok(self.still_fresh(pid, as_of))
     }
 
-    /// Gives a child what its parent has; false if the parent is not known.
-    pub(crate) fn copy(&mut self, parent: u32, child: u32) -> Result<bool, EntryError> {
+    /// Gives a child what its parent has; false if that is not known for certain.
+    pub(crate) fn copy(&mut self, parent: u32, child: u32, as_of: u64) -> Result<bool, EntryError> {
         let Some(entry) = self.entries.get(&parent) else { return Ok(false) };
         let (run, process) = (entry.run.clone(), entry.process);
+        if self.is_stale(parent, as_of) {
+            return Ok(false);
+        }
         self.enter(child, run, process)?;
-        Ok(true)
+        Ok(self.still_fresh(child, as_of))
+    }
+
+    fn is_stale(&self, pid: u32, as_of: u64) -> bool {
+        self.stale.get(&pid, 0).is_ok_and(|since| since > as_of)
+    }
+
+    /// The kernel may have given memory away between the look and the entry.
+    fn still_fresh(&mut self, pid: u32, as_of: u64) -> bool {
+        let stale = self.is_stale(pid, as_of);
+        if stale {
+            let _ = self.map.remove(&pid);
+        }
+        !stale
     }
 
     /// Removes a process that is gone.
@@ -63,6 +90,7 @@ impl ProcessMap {
         if let Some(entry) = self.entries.remove(&pid) {
             // it can only be missing already
             let _ = self.map.remove(&pid);
+            let _ = self.stale.remove(&pid);
             self.release(entry.run);
         }
     }

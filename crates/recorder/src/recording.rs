@@ -25,7 +25,7 @@ use crate::tables::Tables;
 
 /// Unread bytes of process events that wake the collector; what is less waits for its next look. Samples of processes
 /// that it does not know yet are deferred and lose nothing, and a wake-up per event would be paid for by the targets.
-const SIDEBAND_BYTES: u32 = 8 << 10;
+const SIDEBAND_BYTES: u32 = 1 << 10;
 
 /// Bytes of stacks that deferred samples may bring in a second, when every sample is one: while tables are made.
 const COPIED_PER_SECOND: u32 = 128 << 20;
@@ -153,6 +153,7 @@ impl Recording {
             Target::Processes(pids) => (Scope::Only { pids: pids.clone(), children: true }, true),
         };
         let mut sampler = load(sizes(&cpus, options.frequency, follow))?;
+        sampling::notice_remaps(&mut sampler.bpf)?;
         if follow {
             sampling::follow_children(&mut sampler.bpf)?;
         }
@@ -169,7 +170,7 @@ impl Recording {
             sideband,
             ring: sampler.ring,
             counts,
-            processes: ProcessMap::new(sampler.processes, sampler.mappings),
+            processes: ProcessMap::new(sampler.processes, sampler.stale, sampler.mappings),
             followed: follow.then_some(sampler.followed),
             tables,
             builders,

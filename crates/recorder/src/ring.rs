@@ -23,6 +23,8 @@ pub(crate) struct DeferredSample {
     pub(crate) registers: Registers,
     /// The task was in `execve`.
     pub(crate) execing: bool,
+    /// Bytes at the start of the copy that are not valid.
+    pub(crate) hole: usize,
     /// The copy of the stack ends for want of room.
     pub(crate) cut: bool,
     /// Kernel words.
@@ -68,6 +70,7 @@ fn deferred(head: &[u8], bytes: &[u8]) -> Option<DeferredSample> {
         time: word64(head, offset_of!(Header, time))?,
         registers: registers(bytes.get(offset_of!(Deferred, registers)..)?)?,
         execing: word32(bytes, offset_of!(Deferred, execing))? != 0,
+        hole: word32(bytes, offset_of!(Deferred, hole))? as usize,
         cut: word32(bytes, offset_of!(Deferred, cut))? != 0,
         kernel: words(bytes.get(offset_of!(Deferred, words)..)?, kernel.min(KERNEL_WORDS))?,
         stack: bytes.get(at..at + length.min(COPY_BYTES))?.to_vec(),

@@ -80,10 +80,19 @@ pub(crate) fn start(bpf: &mut Ebpf, cpus: &[u32], frequency: u32) -> Result<Even
 
 /// Attaches the program that follows children.
 pub(crate) fn follow_children(bpf: &mut Ebpf) -> Result<(), SamplingError> {
-    let program = bpf.program_mut("follow").ok_or(SamplingError::Missing("follow"))?;
-    let program: &mut RawTracePoint = program.try_into().map_err(|_| SamplingError::Missing("follow"))?;
-    let attached = program.attach("sched_process_fork");
-    attached.map(drop).map_err(|source| SamplingError::Event { event: "sched_process_fork", source })
+    attach_tracepoint(bpf, "follow", "sched_process_fork")
+}
+
+/// Attaches the program that notices when memory is used again.
+pub(crate) fn notice_remaps(bpf: &mut Ebpf) -> Result<(), SamplingError> {
+    attach_tracepoint(bpf, "remap", "vm_unmapped_area")
+}
+
+fn attach_tracepoint(bpf: &mut Ebpf, name: &'static str, tracepoint: &'static str) -> Result<(), SamplingError> {
+    let program = bpf.program_mut(name).ok_or(SamplingError::Missing(name))?;
+    let program: &mut RawTracePoint = program.try_into().map_err(|_| SamplingError::Missing(name))?;
+    let attached = program.attach(tracepoint);
+    attached.map(drop).map_err(|source| SamplingError::Event { event: tracepoint, source })
 }
 
 fn attach(program: &mut PerfEvent, event: Event, cpus: &[u32], frequency: u32) -> Result<(), SamplingError> {

@@ -28,16 +28,20 @@ pub(crate) fn turn<A: Architecture, T: Target>(target: &mut T, walk: &mut Walk) 
         return Err(word::end(Stop::NoMapping as u8, 0, 0));
     };
     let offset = pc.wrapping_sub(mapping.begin).wrapping_add(mapping.file_offset);
+    let rule = match mapping.code {
+        code::TABLE => target.rule(&mapping, at.wrapping_sub(mapping.begin).wrapping_add(mapping.file_offset)),
+        _ => Rule::NONE,
+    };
+    // nothing calls a handler's return trampoline: it is named by its own address, not by the byte before
+    let flags = if rule.cfa == cfa::SIGNAL { flags | flag::EXACT } else { flags };
     if mapping.code == code::ANONYMOUS {
         walk.push(word::raw(flags, pc));
     } else {
         walk.push(word::object(flags, mapping.object, offset));
     }
-    let rule = match mapping.code {
-        code::TABLE => target.rule(&mapping, at.wrapping_sub(mapping.begin).wrapping_add(mapping.file_offset)),
-        code::PENDING => return Err(word::end(Stop::TableNotReady as u8, mapping.object, 0)),
-        _ => Rule::NONE,
-    };
+    if mapping.code == code::PENDING {
+        return Err(word::end(Stop::TableNotReady as u8, mapping.object, 0));
+    }
     let caller = match rule.cfa {
         cfa::NONE => by_frame_pointer(target, walk, &mapping)?,
         cfa::SIGNAL => by_signal_frame::<A, T>(target, walk)?,
@@ -87,18 +91,19 @@ fn by_rule<A: Architecture, T: Target>(
         return Err(stop(Stop::LostRegister, mapping));
     };
     let Some(return_address) = return_address else { return Err(stop(Stop::UnreadableStack, mapping)) };
-    let pc = checked_return_address(return_address, walk.code_mask, mapping)?;
+    let pc = checked_return_address(return_address, walk, Stop::BadReturnAddress, mapping)?;
     let (fp_at, fp_lost) = frame_pointer(target, walk, rule, cfa, mapping)?;
     let (bx_at, bx_lost) = followed(walk, rule, cfa);
     Ok(Caller { pc, sp: cfa, fp_at, bx_at, state: fp_lost | bx_lost })
 }
 
-/// A return address of 0 is how the outermost function of a thread is called; one in the kernel's half is damage.
+/// A return address of 0 ends a chain of frame records. Where there is unwind information, the outermost function says
+/// so itself, and 0 is memory that holds no return address.
 #[inline(always)]
-fn checked_return_address(address: u64, code_mask: u64, mapping: &Mapping) -> Result<u64, u64> {
-    let address = address & !code_mask;
+fn checked_return_address(address: u64, walk: &Walk, at_zero: Stop, mapping: &Mapping) -> Result<u64, u64> {
+    let address = address & !walk.code_mask;
     if address == 0 {
-        return Err(stop(Stop::Root, mapping));
+        return Err(stop(at_zero, mapping));
     }
     if address >> word::TAG_SHIFT != 0 {
         return Err(stop(Stop::BadReturnAddress, mapping));
@@ -209,7 +214,7 @@ fn by_frame_pointer<T: Target>(target: &mut T, walk: &Walk, mapping: &Mapping) -
     let Some(return_address) = target.read_u64(record.wrapping_add(8)) else {
         return Err(stop(Stop::NoUnwindInfo, mapping));
     };
-    let pc = checked_return_address(return_address, walk.code_mask, mapping)?;
+    let pc = checked_return_address(return_address, walk, Stop::Root, mapping)?;
     // what this code did to other registers is not known
     let state = state::BY_FRAME_POINTER | state::FOLLOWED_LOST;
     Ok(Caller { pc, sp: record.wrapping_add(16), fp_at: record, bx_at: 0, state })

@@ -76,9 +76,9 @@ fn boxes_are_as_wide_as_their_samples() {
     }
     assert_eq!(width(&boxes, "http::peek"), 210);
     assert_eq!(boxes["http::peek"][0]["title"], "http::peek (210 samples, 23.28%)");
-    // callees are above their callers
+    // callees are below their callers
     let y = |name: &str| boxes[name][0]["y"].as_u64().unwrap();
-    assert!(y("all") > y("server") && y("server") > y("_start") && y("_start") > y("main") && y("main") > y("read"));
+    assert!(y("all") < y("server") && y("server") < y("_start") && y("_start") < y("main") && y("main") < y("read"));
 }
 
 #[test]

@@ -1,0 +1,39 @@
+//! Memory that is used again for something else.
+//!
+//! The kernel reports what is mapped, not what is unmapped. When a library is unloaded and another one is loaded in its
+//! place, the old mapping would be believed until user space has read of the new one, and stacks in between would be
+//! walked by the wrong table. The kernel looks for free memory before it maps: what it finds free was unmapped before.
+
+use aya_ebpf::EbpfContext;
+use aya_ebpf::helpers::bpf_get_current_pid_tgid;
+use aya_ebpf::helpers::generated::bpf_ktime_get_ns;
+use aya_ebpf::macros::raw_tracepoint;
+use aya_ebpf::programs::RawTracePointContext;
+
+use crate::kernel::field;
+use crate::maps::{PROCESSES, SCRATCH, STALE, UNMAPPED_LENGTH};
+use crate::target::{Mappings, zero};
+
+/// `vm_unmapped_area(addr, info)` of include/trace/events/mmap.h: the kernel found `info->length` free bytes at `addr`.
+#[raw_tracepoint(tracepoint = "vm_unmapped_area")]
+pub fn remap(context: RawTracePointContext) -> i32 {
+    let pid = (bpf_get_current_pid_tgid() >> 32) as u32;
+    let (Some(process), Some(scratch)) = (PROCESSES.get_ptr(pid), SCRATCH.get_ptr(0)) else { return 0 };
+    // SAFETY: user space replaces elements whole.
+    let Some(mappings) = Mappings::of(unsafe { &*process }) else { return 0 };
+    // SAFETY: two arguments of the tracepoint: an address or a negative error, and a pointer to a struct.
+    let (address, info) = unsafe {
+        let arguments = context.as_ptr() as *const u64;
+        (*arguments, *arguments.add(1))
+    };
+    let length: u64 = field(info, UNMAPPED_LENGTH.load());
+    if (address as i64) < 0 || !mappings.overlap(address, address.wrapping_add(length), zero(scratch)) {
+        return 0;
+    }
+    // in this order: who sees no entry finds the time
+    // SAFETY: no arguments.
+    let now = unsafe { bpf_ktime_get_ns() };
+    let _ = STALE.insert(pid, now, 0);
+    let _ = PROCESSES.remove(pid);
+    0
+}
