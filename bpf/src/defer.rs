@@ -2,8 +2,8 @@
 //! process soon and walks them with the same code.
 
 use abi::counter::Counter;
-use abi::record::{COPY_BYTES, COPY_PIECE, Deferred, KERNEL_WORDS, SHORT_COPY_BYTES, kind};
-use aya_ebpf::helpers::generated::bpf_probe_read_user;
+use abi::record::{COPY_BYTES, COPY_GAP, COPY_PIECE, Deferred, KERNEL_WORDS, SHORT_COPY_BYTES, kind};
+use aya_ebpf::helpers::generated::{bpf_loop, bpf_probe_read_user};
 use core::ffi::c_void;
 use core::mem::offset_of;
 
@@ -32,7 +32,6 @@ pub fn defer(scratch: *mut Scratch, execing: bool, cpu: u32) -> Counter {
         index += 1;
     }
     let most = if emit::is_busy() { SHORT_COPY_BYTES as u32 } else { COPY_LIMIT.load() };
-    to.cut = 1;
     let length = copy_stack(to, most);
     to.header.length = length;
     if length > COPY_BYTES as u32 {
@@ -43,32 +42,62 @@ pub fn defer(scratch: *mut Scratch, execing: bool, cpu: u32) -> Counter {
     if emit::output(&raw const *to as *const c_void, size, true) { Counter::Deferred } else { Counter::LostDeferred }
 }
 
-/// Copies at most `most` bytes of the stack from the stack pointer up, piece by piece up to the end of its mapping.
+/// How far the copy of a stack is.
+struct Copying {
+    to: *mut Deferred,
+    /// Bytes at most.
+    most: u32,
+    /// Where the next piece goes.
+    next: u32,
+    /// Bytes up to the end of the last piece that could be read.
+    length: u32,
+    /// Pieces in a row that could not be read.
+    gap: u32,
+}
+
+/// Copies at most `most` bytes of the stack from the stack pointer up, piece by piece, until its end.
 #[inline(always)]
 fn copy_stack(to: &mut Deferred, most: u32) -> u32 {
     // what is left of the first page comes first, so that no later piece crosses a page
     let sp = to.registers.sp & !7;
-    let mut length = (COPY_PIECE as u64 - (sp & (COPY_PIECE as u64 - 1))) as u32;
+    let first = (COPY_PIECE as u64 - (sp & (COPY_PIECE as u64 - 1))) as u32;
     let stack = &raw mut to.stack as *mut c_void;
     // SAFETY: at most COPY_PIECE bytes into a longer buffer; a bad address gives an error.
-    let error = unsafe { bpf_probe_read_user(stack, length & (2 * COPY_PIECE as u32 - 1), sp as *const c_void) };
-    to.hole = if error != 0 { length } else { 0 };
-    let mut piece = 1;
-    while piece < COPY_BYTES / COPY_PIECE {
-        let at = length as usize & (COPY_BYTES - 1);
-        if at > COPY_BYTES - COPY_PIECE || at as u32 + COPY_PIECE as u32 > most {
-            break;
-        }
-        // SAFETY: `at` leaves room for a piece.
-        let error = unsafe {
-            bpf_probe_read_user(stack.byte_add(at), COPY_PIECE as u32, sp.wrapping_add(at as u64) as *const c_void)
-        };
-        if error != 0 {
-            to.cut = 0;
-            break;
-        }
-        length = at as u32 + COPY_PIECE as u32;
-        piece += 1;
+    let error = unsafe { bpf_probe_read_user(stack, first & (2 * COPY_PIECE as u32 - 1), sp as *const c_void) };
+    let failed = (error != 0) as u32;
+    to.missing = failed;
+    to.cut = 1;
+    let length = if failed == 0 { first } else { 0 };
+    let mut copying = Copying { to, most, next: first, length, gap: failed };
+    let pieces = (COPY_BYTES / COPY_PIECE - 1) as u32;
+    // SAFETY: the callback takes the context that is given here, which outlives the loop.
+    unsafe { bpf_loop(pieces, copy_piece as *mut c_void, &raw mut copying as *mut c_void, 0) };
+    copying.length
+}
+
+/// Copies the piece behind the first one and `index` others; 1 ends the loop.
+extern "C" fn copy_piece(index: u32, copying: *mut c_void) -> i64 {
+    // SAFETY: `copy_stack` gave the pointers; nothing else holds them while the loop runs.
+    let copying = unsafe { &mut *(copying as *mut Copying) };
+    let to = unsafe { &mut *copying.to };
+    let at = copying.next as usize & (COPY_BYTES - 1);
+    if at > COPY_BYTES - COPY_PIECE || at as u32 + COPY_PIECE as u32 > copying.most {
+        return 1;
     }
-    length
+    let from = (to.registers.sp & !7).wrapping_add(at as u64) as *const c_void;
+    // SAFETY: `at` leaves room for a piece.
+    let error = unsafe { bpf_probe_read_user((&raw mut to.stack as *mut c_void).byte_add(at), COPY_PIECE as u32, from) };
+    copying.next = at as u32 + COPY_PIECE as u32;
+    if error == 0 {
+        copying.gap = 0;
+        copying.length = copying.next;
+        return 0;
+    }
+    to.missing |= 2 << (index & 31);
+    copying.gap += 1;
+    if copying.gap < COPY_GAP {
+        return 0;
+    }
+    to.cut = 0;
+    1
 }

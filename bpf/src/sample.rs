@@ -71,38 +71,42 @@ fn take(context: &PerfEventContext, scratch: *mut Scratch, id: u64, cpu: u32) ->
 
     let task = Task::current();
     let stop = if task.is_kernel_thread() || found == Found::Nothing || walk.registers.pc == 0 {
-        Stop::NoUserStack
+        Some(Stop::NoUserStack)
     } else if !task.has_memory() {
-        Stop::Exiting
+        Some(Stop::Exiting)
     } else if found == Found::Compat32 {
-        Stop::Compat32
+        Some(Stop::Compat32)
     } else {
-        return take_user(scratch, found, cpu);
+        None
     };
-    walk.end(stop);
+    let execing = found == Found::Execing;
+    match stop {
+        Some(stop) => walk.end(stop),
+        None if take_user(scratch, execing) => {}
+        None => return defer(scratch, execing, cpu),
+    }
     keep(scratch)
 }
 
-/// Walks the user stack, or leaves that to user space.
+/// Walks the user stack. False: that is left to user space.
 #[inline(always)]
-fn take_user(scratch: *mut Scratch, found: Found, cpu: u32) -> Counter {
+fn take_user(scratch: *mut Scratch, execing: bool) -> bool {
     // SAFETY: this CPU's element.
     let walk = unsafe { &mut (*scratch).walk };
-    let execing = found == Found::Execing;
-    let Some(process) = PROCESSES.get_ptr(walk.stack.header.key.pid) else { return defer(scratch, execing, cpu) };
+    let Some(process) = PROCESSES.get_ptr(walk.stack.header.key.pid) else { return false };
     // SAFETY: user space replaces elements whole; a replaced one stays readable while this program runs.
     let process = unsafe { *process };
-    let Some(current) = Current::new(scratch, &process) else { return defer(scratch, execing, cpu) };
+    let Some(current) = Current::new(scratch, &process) else { return false };
     walk_user(scratch, current);
     let stop = walk.stop_code();
     let unknown = stop == Stop::NoMapping as u8 && process.flags & flags::SETTLED == 0 && !execing;
     if stop == Stop::TableNotReady as u8 || unknown {
-        return defer(scratch, execing, cpu);
+        return false;
     }
     if execing {
         walk.settle_exec();
     }
-    keep(scratch)
+    true
 }
 
 #[inline(always)]

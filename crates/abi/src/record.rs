@@ -16,8 +16,10 @@ pub const KERNEL_WORDS: usize = 127;
 pub const COPY_BYTES: usize = 128 * 1024;
 /// Bytes that it carries at most while the ring buffer is filling up.
 pub const SHORT_COPY_BYTES: usize = 16 * 1024;
-/// The stack is copied in pieces of this size, so that the end of its mapping costs one piece at most.
+/// The stack is copied in pieces of this size, a page of the smallest size that there is.
 pub const COPY_PIECE: usize = 4096;
+/// So many pieces in a row that cannot be read are taken for the end of the stack.
+pub const COPY_GAP: u32 = 12;
 /// User registers in DWARF order that a sample carries: 16 on x86_64, 31 and the stack pointer on aarch64.
 pub const REGISTERS: usize = 32;
 
@@ -105,8 +107,9 @@ pub struct Deferred {
     pub execing: u32,
     /// 1: the copy ends for want of room; else it ends where the memory does.
     pub cut: u32,
-    /// Bytes at the start of the copy that could not be read: the page at the stack pointer was just being made.
-    pub hole: u32,
+    /// Pieces that could not be read, a bit each: pages of the stack that nobody has touched, or that are just being
+    /// made. Piece 0 is what is left of the stack pointer's page.
+    pub missing: u32,
     /// Not used.
     pub reserved: u32,
     /// Kernel frames.
@@ -120,5 +123,6 @@ const _: () = {
     assert!(size_of::<Header>() == 56);
     assert!(size_of::<Registers>() == 288);
     assert!(WORDS.is_power_of_two() && WORDS == 2 * HEAD && COPY_BYTES.is_multiple_of(COPY_PIECE));
+    assert!(COPY_BYTES / COPY_PIECE <= u32::BITS as usize);
     assert!(COPY_BYTES.is_power_of_two() && SHORT_COPY_BYTES.is_multiple_of(COPY_PIECE));
 };

@@ -111,16 +111,11 @@ struct Copy<'a> {
 
 impl Target for Copy<'_> {
     fn read_u64(&mut self, address: u64) -> Option<u64> {
-        let offset = address.checked_sub(self.sample.registers.sp & !7)?;
-        let at = usize::try_from(offset).ok()?;
-        if at < self.sample.hole {
-            return None;
-        }
-        let bytes = self.sample.stack.get(at..at.checked_add(8)?);
-        if bytes.is_none() && self.sample.cut {
+        let word = self.sample.word(address);
+        if word.is_none() && self.sample.cut {
             self.ended = true;
         }
-        Some(u64::from_ne_bytes(bytes?.try_into().ok()?))
+        word
     }
 
     fn mapping(&mut self, pc: u64) -> Option<Mapping> {

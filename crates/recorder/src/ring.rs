@@ -1,6 +1,6 @@
 //! What comes through the ring buffer, out of bytes.
 
-use abi::record::{COPY_BYTES, CountKey, Deferred, Header, KERNEL_WORDS, Registers, WORDS, kind};
+use abi::record::{COPY_BYTES, COPY_PIECE, CountKey, Deferred, Header, KERNEL_WORDS, Registers, WORDS, kind};
 use std::mem::offset_of;
 
 /// A stack that was not sent before.
@@ -23,14 +23,30 @@ pub(crate) struct DeferredSample {
     pub(crate) registers: Registers,
     /// The task was in `execve`.
     pub(crate) execing: bool,
-    /// Bytes at the start of the copy that are not valid.
-    pub(crate) hole: usize,
+    /// Pieces of the copy that are not valid, a bit each.
+    pub(crate) missing: u32,
     /// The copy of the stack ends for want of room.
     pub(crate) cut: bool,
     /// Kernel words.
     pub(crate) kernel: Vec<u64>,
     /// The stack from the stack pointer (rounded down to 8) up.
     pub(crate) stack: Vec<u8>,
+}
+
+impl DeferredSample {
+    /// The word at `address` of the stack; `None` if it was not copied.
+    pub(crate) fn word(&self, address: u64) -> Option<u64> {
+        let begin = self.registers.sp & !7;
+        let at = usize::try_from(address.checked_sub(begin)?).ok()?;
+        // the first piece is what is left of its page; a word that is not aligned may reach into another piece
+        let into_page = begin as usize % COPY_PIECE;
+        let piece = |at: usize| (at + into_page) / COPY_PIECE;
+        let is_missing = |piece: usize| piece >= 32 || self.missing >> piece & 1 != 0;
+        if is_missing(piece(at)) || is_missing(piece(at.checked_add(7)?)) {
+            return None;
+        }
+        word64(&self.stack, at)
+    }
 }
 
 /// A record.
@@ -70,7 +86,7 @@ fn deferred(head: &[u8], bytes: &[u8]) -> Option<DeferredSample> {
         time: word64(head, offset_of!(Header, time))?,
         registers: registers(bytes.get(offset_of!(Deferred, registers)..)?)?,
         execing: word32(bytes, offset_of!(Deferred, execing))? != 0,
-        hole: word32(bytes, offset_of!(Deferred, hole))? as usize,
+        missing: word32(bytes, offset_of!(Deferred, missing))?,
         cut: word32(bytes, offset_of!(Deferred, cut))? != 0,
         kernel: words(bytes.get(offset_of!(Deferred, words)..)?, kernel.min(KERNEL_WORDS))?,
         stack: bytes.get(at..at + length.min(COPY_BYTES))?.to_vec(),
@@ -110,7 +126,7 @@ fn word32(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 fn word64(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+    Some(u64::from_ne_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
 }
 
 #[cfg(test)]
@@ -129,6 +145,35 @@ mod tests {
                 prop_assert!(sample.stack.len() <= COPY_BYTES && sample.kernel.len() <= KERNEL_WORDS);
             }
         }
+    }
+
+    #[test]
+    fn words_of_a_copy_with_holes() {
+        let mut registers = Registers::ZERO;
+        registers.sp = 0x7fff_0000_0ff0;
+        let stack: Vec<u8> = (0..1024u64).flat_map(|index| index.to_ne_bytes()).collect();
+        let key = CountKey::default();
+        let base = registers.sp;
+        // pieces: 16 bytes, a page that is missing, the rest
+        let sample = DeferredSample {
+            key,
+            time: 0,
+            registers,
+            execing: false,
+            missing: 0b10,
+            cut: false,
+            kernel: Vec::new(),
+            stack,
+        };
+        assert_eq!(sample.word(base), Some(0));
+        assert_eq!(sample.word(base + 8), Some(1));
+        assert_eq!(sample.word(base + 12), None, "reaches into the hole");
+        assert_eq!(sample.word(base + 16), None);
+        assert_eq!(sample.word(base + 16 + 4096 - 8), None);
+        assert_eq!(sample.word(base + 16 + 4096), Some(2 + 512));
+        assert_eq!(sample.word(base - 8), None);
+        assert_eq!(sample.word(base + 8192), None);
+        assert_eq!(sample.word(u64::MAX), None);
     }
 
     #[test]
