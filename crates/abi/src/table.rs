@@ -38,7 +38,7 @@ pub struct Page {
 
 /// How to find the canonical frame address (CFA) and the caller's registers. 24 bytes.
 ///
-/// On x86_64 the return address is always at CFA-8 and the caller's stack pointer is the CFA. On aarch64 `ra` and
+/// On x86_64 the return address is at CFA-8, but for one function, and the caller's stack pointer is the CFA. On aarch64 `ra` and
 /// `extra` say where the return address is.
 #[repr(C, align(8))]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -56,7 +56,7 @@ pub struct Rule {
     /// Bytes from the base that the [`fp`] kind names to where the caller's frame pointer was saved.
     pub fp_offset: i32,
     /// Added after the load for [`cfa::DEREF_FP`] and [`cfa::DEREF_SP`]; else, for [`ra::SAVED`], bytes from the CFA to
-    /// the return address.
+    /// the return address, and for [`ra::REGISTER`] the register's number.
     pub extra: i32,
     /// x86_64: bytes from the CFA to where the caller's rbx was saved; [`bx::SAME`] and [`bx::LOST`] are no offsets.
     ///
@@ -119,6 +119,9 @@ pub mod ra {
     pub const LINK_REGISTER: u8 = 1;
     /// At CFA + `extra` (aarch64).
     pub const SAVED: u8 = 2;
+    /// x86_64: in the register with DWARF number `extra`; known in an interrupted frame only (glibc's `vfork`, which
+    /// takes it off the stack that parent and child share).
+    pub const REGISTER: u8 = 3;
 }
 
 /// Why a rule is [`cfa::UNSUPPORTED`].

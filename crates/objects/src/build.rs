@@ -17,6 +17,7 @@ use crate::plt;
 use crate::rules::Rules;
 use crate::sigreturn;
 use crate::stats::TableStats;
+use crate::sweep;
 use crate::table::UnwindTable;
 
 /// See [`UnwindTable::build`].
@@ -301,7 +302,30 @@ impl Builder<'_> {
         }
         known.iter_mut().for_each(|(place, _)| place.end = place.end.min(end));
         known.sort_by_key(|(place, _)| place.start);
+        self.sweep(begin, end, &mut known);
         known
+    }
+
+    /// Adds what the code in front of and between known places says of itself. Behind the entry point and
+    /// a trampoline, nobody knows where a function begins.
+    fn sweep(&self, begin: u64, end: u64, known: &mut Vec<(Range<u64>, Rule)>) {
+        let mut swept = Vec::new();
+        let mut from = Some(begin);
+        for (place, rule) in known.iter().chain([&(end..end, Rule::NONE)]) {
+            let part = from.map(|from| from..place.start).filter(|part| part.start < part.end);
+            swept.extend(part.into_iter().flat_map(|part| self.swept(part)));
+            from = (*rule != Rule::END && *rule != Rule::SIGNAL).then_some(place.end);
+        }
+        known.extend(swept);
+        known.sort_by_key(|(place, _)| place.start);
+    }
+
+    fn swept(&self, part: Range<u64>) -> Vec<(Range<u64>, Rule)> {
+        let code = self.image.file_bytes(part.start, part.end - part.start);
+        let rules = sweep::rules(self.image.architecture(), code).unwrap_or_default();
+        let ends = rules.iter().skip(1).map(|(at, _)| *at).chain([code.len()]);
+        let places = rules.iter().zip(ends);
+        places.map(|((at, rule), end)| (part.start + *at as u64..part.start + end as u64, *rule)).collect()
     }
 
     fn push(&mut self, place: u64, rule: Rule) -> Result<(), BuildError> {

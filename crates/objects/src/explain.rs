@@ -47,6 +47,10 @@ fn base_register(rule: &Rule) -> String {
 
 fn return_address(rule: &Rule, architecture: Architecture) -> String {
     match (architecture, rule.ra) {
+        (Architecture::X86_64, ra::REGISTER) => {
+            let register = u8::try_from(rule.extra).unwrap_or(u8::MAX);
+            format!(", return address in {}", architecture.register_name(register))
+        }
         (Architecture::X86_64, _) => String::new(),
         (_, ra::LINK_REGISTER) => ", return address in x30".to_owned(),
         (_, ra::SAVED) => format!(", return address at CFA{:+}", rule.extra),

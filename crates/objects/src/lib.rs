@@ -35,6 +35,7 @@ mod rules;
 mod segments;
 mod sigreturn;
 mod stats;
+mod sweep;
 mod table;
 
 pub use architecture::Architecture;

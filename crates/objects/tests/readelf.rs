@@ -5,7 +5,7 @@ mod common;
 use std::collections::HashMap;
 use std::path::Path;
 
-use abi::table::{Rule, bx, cfa, fp, unsupported};
+use abi::table::{Rule, bx, cfa, fp, ra, unsupported};
 use common::{compile, library, mapped_files, output, table};
 
 /// A row of readelf's: CFA, rbp, rbx, return address, in its words.
@@ -84,6 +84,11 @@ fn register_and_offset(text: &str) -> Option<(&str, i32)> {
     Some((&text[..at], text[at..].parse().ok()?))
 }
 
+/// A register that has another one's value: `r9`, by DWARF number.
+fn register_number(text: &str) -> Option<i32> {
+    text.strip_prefix('r')?.parse().ok()
+}
+
 fn same(line: &Line, signal: bool, rule: &Rule) -> bool {
     if line.ra == "u" {
         return *rule == Rule::END;
@@ -91,7 +96,8 @@ fn same(line: &Line, signal: bool, rule: &Rule) -> bool {
     if signal && line.cfa == "exp" {
         return *rule == Rule::SIGNAL;
     }
-    if line.ra != "c-8" {
+    let register = register_number(&line.ra);
+    if line.ra != "c-8" && register.is_none() {
         return *rule == Rule::unsupported(unsupported::RETURN_ADDRESS);
     }
     let cfa_is_same = match register_and_offset(&line.cfa) {
@@ -106,16 +112,22 @@ fn same(line: &Line, signal: bool, rule: &Rule) -> bool {
     let rbp_is_same = match line.rbp.as_str() {
         "u" | "s" => rule.fp == fp::SAME,
         "exp" => matches!(rule.fp, fp::AT_FP | fp::AT_SP),
+        text if register_number(text).is_some() => rule.fp == fp::LOST,
         _ => register_and_offset(&line.rbp) == Some(("c", rule.fp_offset)) && rule.fp == fp::AT_CFA,
     };
     let rbx_is_same = match line.rbx.as_str() {
         "u" | "s" => rule.bx_offset == bx::SAME,
         text => match register_and_offset(text) {
-            Some(("c", offset)) => rule.bx_offset == offset,
+            // what is saved at the CFA itself (in longjmp, which has its CFA at the buffer) is not followed
+            Some(("c", offset)) if offset != 0 => rule.bx_offset == offset,
             _ => rule.bx_offset == bx::LOST,
         },
     };
-    cfa_is_same && rbp_is_same && rbx_is_same
+    let ra_is_same = match register {
+        Some(number) => (rule.ra, rule.extra) == (ra::REGISTER, number),
+        None => rule.ra == ra::AT_CFA_MINUS_8,
+    };
+    cfa_is_same && rbp_is_same && rbx_is_same && ra_is_same
 }
 
 /// Compares a file; returns how many rows there were.

@@ -112,6 +112,8 @@ pub struct Finished {
     pub counters: Vec<(Counter, u64)>,
     /// What drove the sampling.
     pub event: Event,
+    /// Times that the sampler should have run, where a timer drives it: CPUs x time x frequency.
+    pub ticks: Option<u64>,
 }
 
 /// A recording that runs.
@@ -121,6 +123,8 @@ pub struct Recording {
     collector: Collector,
     counters: PerCpuArray<MapData, [u64; Counter::COUNT]>,
     event: Event,
+    /// Ticks of all CPUs together that are due in a second.
+    ticks_per_second: u64,
     started: Instant,
     started_at: SystemTime,
     ended: Option<Duration>,
@@ -181,6 +185,7 @@ impl Recording {
             collector,
             counters: sampler.counters,
             event,
+            ticks_per_second: cpus.len() as u64 * u64::from(options.frequency),
             started: Instant::now(),
             started_at: SystemTime::now(),
             ended: None,
@@ -231,7 +236,9 @@ impl Recording {
         profile.meta.event = self.event.name().to_owned();
         profile.meta.losses = losses(&counters, &self.collector.troubles);
         let no_tables = no_tables(&self.collector);
-        Finished { profile, unnamed, no_tables, troubles: self.collector.troubles, counters, event: self.event }
+        let ticks = self.ticks_per_second as f64 * profile.meta.duration.as_secs_f64();
+        let ticks = (self.event == Event::CpuClock).then_some(ticks as u64);
+        Finished { profile, unnamed, no_tables, troubles: self.collector.troubles, counters, event: self.event, ticks }
     }
 
     fn counters(&self) -> Vec<(Counter, u64)> {
@@ -318,12 +325,15 @@ impl Sources for Everything<'_> {
 fn sizes(cpus: &[u32], frequency: u32, follow: bool) -> Sizes {
     let possible = aya::util::nr_cpus().map_or(cpus.len(), |count| count.max(cpus.len())) as u32;
     let per_second = frequency.saturating_mul(cpus.len() as u32);
+    let copy = (COPIED_PER_SECOND / per_second.max(1)).clamp(SHORT_COPY_BYTES as u32, COPY_BYTES as u32);
+    // a quarter fills before user space is woken, and it needs some milliseconds on a busy machine
+    let ring = (per_second.saturating_mul(copy) / 8).max((1 << 22) + (possible << 18));
     Sizes {
         cpus: possible,
         processes: if follow { 1 << 14 } else { 1 << 16 },
         counts: per_second.saturating_mul(4).clamp(1 << 12, 1 << 20),
-        ring: ((1 << 22) + (possible << 18)).next_power_of_two().min(1 << 27),
-        copy: (COPIED_PER_SECOND / per_second.max(1)).clamp(SHORT_COPY_BYTES as u32, COPY_BYTES as u32),
+        ring: ring.next_power_of_two().min(1 << 26),
+        copy,
         follow,
     }
 }

@@ -76,19 +76,18 @@ fn by_rule<A: Architecture, T: Target>(
 ) -> Result<Caller, u64> {
     let cfa = cfa_of::<A, T>(target, walk, rule, mapping)?;
     let exact = walk.state & state::EXACT != 0;
-    // a leaf that has not touched its stack pointer has its CFA there where calls do not push
-    let ascends = cfa > walk.registers.sp || (!A::CALL_PUSHES && exact && cfa == walk.registers.sp);
+    let in_register = !A::CALL_PUSHES || rule.ra == ra::REGISTER;
+    // where the return address is not on the stack, a leaf may have its CFA at the stack pointer
+    let ascends = cfa > walk.registers.sp || (in_register && exact && cfa == walk.registers.sp);
     if !ascends || cfa & 7 != 0 {
         return Err(stop(Stop::NotAscending, mapping));
     }
-    let return_address = if A::CALL_PUSHES {
-        target.read_u64(cfa.wrapping_sub(8))
-    } else if rule.ra == ra::SAVED {
-        target.read_u64(cfa.wrapping_add(rule.extra as i64 as u64))
-    } else if exact {
-        Some(walk.registers.lr)
-    } else {
-        return Err(stop(Stop::LostRegister, mapping));
+    let return_address = match rule.ra {
+        ra::REGISTER => Some(register_value::<A, T>(target, walk, rule.extra as u8, mapping)?),
+        ra::SAVED => target.read_u64(cfa.wrapping_add(rule.extra as i64 as u64)),
+        ra::LINK_REGISTER if exact => Some(walk.registers.lr),
+        ra::LINK_REGISTER => return Err(stop(Stop::LostRegister, mapping)),
+        _ => target.read_u64(cfa.wrapping_sub(8)),
     };
     let Some(return_address) = return_address else { return Err(stop(Stop::UnreadableStack, mapping)) };
     let pc = checked_return_address(return_address, walk, Stop::BadReturnAddress, mapping)?;

@@ -140,6 +140,24 @@ fn a_cfa_in_rbx_is_found_where_a_callee_saved_it() {
     assert_eq!(walk_from(&mut target, TEXT + 0x110, 0x8000, 0).last(), Some(&ended(Stop::LostRegister)));
 }
 
+/// glibc's `vfork` has the return address in rdi, and its CFA at the stack pointer.
+#[test]
+fn a_return_address_in_a_register() {
+    let vfork = Rule { ra: abi::table::ra::REGISTER, extra: 10, ..sp(0) };
+    let mut target = made(&[(0x100, vfork), (0x9000, Rule::END)]);
+    target.mappings[0].begin = 0;
+    target.mappings[0].end = 0x10000;
+    let words = walk_from(&mut target, 0x110, 0x8000, 0);
+    assert_eq!(
+        words,
+        [frame(0x110, flag::EXACT), frame(0x9000, 0), ended(Stop::NotAscending)],
+        "pc-1 is in vfork again"
+    );
+    target.rules.insert(0x8fff, Rule::END);
+    let words = walk_from(&mut target, 0x110, 0x8000, 0);
+    assert_eq!(words, [frame(0x110, flag::EXACT), frame(0x9000, 0), ended(Stop::Root)]);
+}
+
 #[test]
 fn in_exec_only_whole_stacks_are_believed() {
     let mut walk = blank();

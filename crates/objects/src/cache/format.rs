@@ -48,7 +48,8 @@ const VERSION: u64 = {
     hash = mix(hash, include_bytes!("../rules.rs"));
     hash = mix(hash, include_bytes!("../segments.rs"));
     hash = mix(hash, include_bytes!("../sigreturn.rs"));
-    mix(hash, include_bytes!("../stats.rs"))
+    hash = mix(hash, include_bytes!("../stats.rs"));
+    mix(hash, include_bytes!("../sweep.rs"))
 };
 
 /// A hash for accidents, not for attackers: FNV-1a over words of eight bytes, then over the bytes that are left.
@@ -157,7 +158,7 @@ fn rule_bytes(rule: &Rule) -> [u8; RULE_BYTES] {
 fn decode_rule(bytes: &[u8; RULE_BYTES]) -> Option<Rule> {
     let offset = |i: usize| i32::from_le_bytes([bytes[i], bytes[i + 1], bytes[i + 2], bytes[i + 3]]);
     let [cfa, register, fp, ra, ..] = *bytes;
-    let known = cfa <= cfa::UNSUPPORTED && fp <= fp::LOST && ra <= ra::SAVED && register < 32;
+    let known = cfa <= cfa::UNSUPPORTED && fp <= fp::LOST && ra <= ra::REGISTER && register < 32;
     known.then(|| Rule {
         cfa,
         register,

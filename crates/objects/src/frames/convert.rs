@@ -87,8 +87,14 @@ fn based(architecture: Architecture, register: u64, offset: i64) -> Result<(u8, 
     }
 }
 
-/// x86_64: a call pushed the return address, just below the CFA.
+/// x86_64: a call pushed the return address, just below the CFA; a function may have taken it into a register.
 fn pushed_return_address(saved: Saved<'_>, rule: Rule) -> Result<Rule, u8> {
+    if let Saved::In(register) = saved
+        && Architecture::X86_64.is_general(register)
+        && !matches!(rule.cfa, cfa::DEREF_FP | cfa::DEREF_SP)
+    {
+        return Ok(Rule { ra: ra::REGISTER, extra: register as i32, ..rule });
+    }
     match place(Architecture::X86_64, saved) {
         Some(Value::Cfa(-8)) => Ok(rule),
         _ => Err(unsupported::RETURN_ADDRESS),
@@ -138,7 +144,7 @@ fn place(architecture: Architecture, saved: Saved<'_>) -> Option<Value> {
     match saved {
         Saved::AtCfa(offset) => Some(Value::Cfa(offset)),
         Saved::At(code) => expression::place(architecture, code),
-        Saved::Unmentioned | Saved::Undefined | Saved::Same | Saved::Elsewhere => None,
+        Saved::Unmentioned | Saved::Undefined | Saved::Same | Saved::In(_) | Saved::Elsewhere => None,
     }
 }
 
@@ -202,6 +208,9 @@ mod tests {
         for other in [Saved::Unmentioned, Saved::Same, Saved::AtCfa(-16), Saved::Elsewhere] {
             assert_eq!(of(other), Rule::unsupported(unsupported::RETURN_ADDRESS));
         }
+        let in_rdi = Rule { cfa: cfa::SP, cfa_offset: 16, ra: ra::REGISTER, extra: 5, ..Rule::NONE };
+        assert_eq!(of(Saved::In(5)), in_rdi);
+        assert_eq!(of(Saved::In(40)), Rule::unsupported(unsupported::RETURN_ADDRESS));
         let odd = Convention { return_register: 8, ..X86 };
         let plain = state(Cfa::Register(7, 16), Saved::Unmentioned, Saved::AtCfa(-8));
         assert_eq!(rule(odd, &plain), Rule::unsupported(unsupported::RETURN_ADDRESS));

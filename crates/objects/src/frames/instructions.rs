@@ -26,7 +26,9 @@ pub(crate) enum Saved<'a> {
     AtCfa(i64),
     /// In memory where the expression points.
     At(&'a [u8]),
-    /// In another register, or computed.
+    /// In another register.
+    In(u64),
+    /// Computed.
     Elsewhere,
 }
 
@@ -194,7 +196,7 @@ impl<'a> Run<'_, 'a> {
             0x08 => self.save(code.uleb()?, Saved::Same),
             0x09 => {
                 let (register, source) = (code.uleb()?, code.uleb()?);
-                let saved = if register == source { Saved::Same } else { Saved::Elsewhere };
+                let saved = if register == source { Saved::Same } else { Saved::In(source) };
                 self.save(register, saved);
             }
             0x0a if self.machine.remembered.len() < MAX_REMEMBERED => self.machine.remembered.push(self.state),

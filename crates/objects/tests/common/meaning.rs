@@ -55,6 +55,7 @@ impl Thread {
             _ => None,
         };
         let ra = match (self.architecture, rule.ra) {
+            (Architecture::X86_64, ra::REGISTER) => self.register(rule.extra as u64),
             (Architecture::X86_64, _) => self.memory(cfa.wrapping_sub(8)),
             (_, ra::LINK_REGISTER) => self.register(30),
             _ => self.memory(at(cfa, rule.extra)),
