@@ -2,7 +2,8 @@
 //! without a BPF helper lives in `walk` and is tested in user space.
 //!
 //! * [`sample`]: runs at every tick of a CPU's perf event.
-//! * [`follow`]: runs at every fork, so that the children of a followed process are followed from their first tick.
+//! * [`follow`]: runs at every fork and exec, so that the children of a followed process are followed from their first
+//!   tick, and no process is walked by the mappings of another image.
 //! * [`remap`]: runs when the kernel looks for free memory, so that no mapping is believed that is gone.
 #![no_std]
 #![no_main]

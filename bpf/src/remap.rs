@@ -1,4 +1,4 @@
-//! Memory that is used again for something else.
+//! Memory and process ids that are used again for something else.
 //!
 //! The kernel reports what is mapped, not what is unmapped. When a library is unloaded and another one is loaded in its
 //! place, the old mapping would be believed until user space has read of the new one, and stacks in between would be
@@ -30,10 +30,19 @@ pub fn remap(context: RawTracePointContext) -> i32 {
     if (address as i64) < 0 || !mappings.overlap(address, address.wrapping_add(length), zero(scratch)) {
         return 0;
     }
-    // in this order: who sees no entry finds the time
+    forget(pid);
+    0
+}
+
+/// Voids what is known of a process, until user space has read everything up to now.
+#[inline(always)]
+pub fn forget(pid: u32) {
+    if PROCESSES.get_ptr(pid).is_none() {
+        return;
+    }
     // SAFETY: no arguments.
     let now = unsafe { bpf_ktime_get_ns() };
+    // in this order: who finds no entry finds the time
     let _ = STALE.insert(pid, now, 0);
     let _ = PROCESSES.remove(pid);
-    0
 }

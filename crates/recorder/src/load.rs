@@ -9,6 +9,7 @@ use abi::process::Process;
 
 use crate::bpf_object::{ObjectError, object};
 use crate::btf::{BtfError, KernelTypes};
+use crate::sampling::TRACEPOINTS;
 
 /// A process entry.
 #[repr(transparent)]
@@ -129,7 +130,7 @@ pub fn load(sizes: Sizes) -> Result<Sampler, LoadError> {
         .map_max_entries("counts_1", sizes.counts)
         .map_max_entries("ring", sizes.ring)
         .load(object)?;
-    load_programs(&mut bpf, sizes.follow)?;
+    load_programs(&mut bpf)?;
     Ok(Sampler {
         processes: typed(&mut bpf, "processes")?,
         stale: typed(&mut bpf, "stale")?,
@@ -146,12 +147,11 @@ pub fn load(sizes: Sizes) -> Result<Sampler, LoadError> {
     })
 }
 
-fn load_programs(bpf: &mut Ebpf, follow: bool) -> Result<(), LoadError> {
+fn load_programs(bpf: &mut Ebpf) -> Result<(), LoadError> {
     let program = bpf.program_mut("sample").ok_or(LoadError::Missing("program sample"))?;
     let program: &mut PerfEvent = program.try_into().map_err(|source| LoadError::Program { name: "sample", source })?;
     program.load().map_err(|source| LoadError::Program { name: "sample", source })?;
-    let tracepoints: &[&'static str] = if follow { &["remap", "follow"] } else { &["remap"] };
-    for name in tracepoints {
+    for (name, _) in TRACEPOINTS {
         let program = bpf.program_mut(name).ok_or(LoadError::Missing(name))?;
         let program: &mut RawTracePoint = program.try_into().map_err(|source| LoadError::Program { name, source })?;
         program.load().map_err(|source| LoadError::Program { name, source })?;

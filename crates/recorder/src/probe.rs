@@ -41,7 +41,7 @@ pub fn probe() -> Result<ProbeReport, StartError> {
     let sizes =
         Sizes { cpus: possible, processes: 1 << 10, counts: 1 << 12, ring: 1 << 22, copy: 1 << 14, follow: true };
     let mut sampler = load(sizes)?;
-    sampling::follow_children(&mut sampler.bpf)?;
+    sampling::watch_processes(&mut sampler.bpf)?;
     let event = sampling::start(&mut sampler.bpf, &cpus, 1)?;
     Ok(ProbeReport { programs: verified(&sampler), event })
 }

@@ -90,9 +90,9 @@ impl ProcessMap {
         if let Some(entry) = self.entries.remove(&pid) {
             // it can only be missing already
             let _ = self.map.remove(&pid);
-            let _ = self.stale.remove(&pid);
             self.release(entry.run);
         }
+        let _ = self.stale.remove(&pid);
     }
 
     /// Whether anything waits for [`ProcessMap::reclaim`].

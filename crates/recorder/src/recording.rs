@@ -157,10 +157,7 @@ impl Recording {
             Target::Processes(pids) => (Scope::Only { pids: pids.clone(), children: true }, true),
         };
         let mut sampler = load(sizes(&cpus, options.frequency, follow))?;
-        sampling::notice_remaps(&mut sampler.bpf)?;
-        if follow {
-            sampling::follow_children(&mut sampler.bpf)?;
-        }
+        sampling::watch_processes(&mut sampler.bpf)?;
         let mut table = ProcessTable::new(scope);
         table.seed().map_err(io_error("cannot read /proc"))?;
         let tables = Tables::new(sampler.pages, sampler.rows, &sampler.rules)

@@ -78,14 +78,14 @@ pub(crate) fn start(bpf: &mut Ebpf, cpus: &[u32], frequency: u32) -> Result<Even
     }
 }
 
-/// Attaches the program that follows children.
-pub(crate) fn follow_children(bpf: &mut Ebpf) -> Result<(), SamplingError> {
-    attach_tracepoint(bpf, "follow", "sched_process_fork")
-}
+/// Programs that keep the sampler's knowledge of processes true between two looks of user space, and the tracepoints that
+/// they run at.
+pub(crate) const TRACEPOINTS: [(&str, &str); 3] =
+    [("follow", "sched_process_fork"), ("exec", "sched_process_exec"), ("remap", "vm_unmapped_area")];
 
-/// Attaches the program that notices when memory is used again.
-pub(crate) fn notice_remaps(bpf: &mut Ebpf) -> Result<(), SamplingError> {
-    attach_tracepoint(bpf, "remap", "vm_unmapped_area")
+/// Attaches the programs of [`TRACEPOINTS`].
+pub(crate) fn watch_processes(bpf: &mut Ebpf) -> Result<(), SamplingError> {
+    TRACEPOINTS.iter().try_for_each(|(name, tracepoint)| attach_tracepoint(bpf, name, tracepoint))
 }
 
 fn attach_tracepoint(bpf: &mut Ebpf, name: &'static str, tracepoint: &'static str) -> Result<(), SamplingError> {
