@@ -19,7 +19,10 @@ pub(crate) const MAX_SWEEP: usize = 1024;
 
 /// The rules of a stretch of code that begins with a function, by place in it; `None` if it is not believed.
 pub(crate) fn rules(architecture: Architecture, code: &[u8]) -> Option<Vec<(usize, Rule)>> {
-    if architecture != Architecture::X86_64 || code.is_empty() || code.len() > MAX_SWEEP {
+    // linkers fill up to the next section with zeros
+    let length = code.iter().rposition(|byte| *byte != 0)? + 1;
+    let code = &code[..length];
+    if architecture != Architecture::X86_64 || length > MAX_SWEEP {
         return None;
     }
     let mut sweep = Sweep { frame: Frame::ENTERED, arrivals: HashMap::new(), info: InstructionInfoFactory::new() };
@@ -162,7 +165,10 @@ mod tests {
 
     #[test]
     fn init() {
-        assert_eq!(of(&INIT), Some(vec![(0, sp(8)), (4, sp(16)), (22, sp(8))]));
+        let expected = Some(vec![(0, sp(8)), (4, sp(16)), (22, sp(8))]);
+        assert_eq!(of(&INIT), expected);
+        assert_eq!(of(&[&INIT[..], &[0; 9]].concat()), expected, "with padding behind");
+        assert_eq!(of(&[0; 9]), None);
     }
 
     #[test]
