@@ -45,10 +45,13 @@ const LONGEST_LINE: usize = 4 * 4096 + 256;
 ///
 /// Each read is of one moment; mappings that change between two reads may be missing or stale.
 pub fn read(proc: &Proc, pid: u32, wanted: Wanted, limit: usize) -> (Vec<MappedRange>, MapsEnd) {
-    match File::open(proc.path(pid, "maps")) {
+    let (ranges, end) = match File::open(proc.path(pid, "maps")) {
         Ok(file) => read_lines(file, wanted, limit),
         Err(error) => (Vec::new(), end_of(error)),
-    }
+    };
+    // of a process that ends between two reads, the rest is silently missing
+    let ended = matches!(end, MapsEnd::Complete) && proc.stat(pid).map_or(true, |stat| stat.is_exiting);
+    (ranges, if ended { MapsEnd::Gone } else { end })
 }
 
 fn read_lines(mut file: impl Read, wanted: Wanted, limit: usize) -> (Vec<MappedRange>, MapsEnd) {

@@ -36,6 +36,8 @@ pub struct Stat {
     pub parent: u32,
     /// It runs in the kernel only.
     pub is_kernel_thread: bool,
+    /// It has begun to end: its memory is being given up.
+    pub is_exiting: bool,
     /// Number of threads.
     pub threads: u32,
     /// When it started: clock ticks (`_SC_CLK_TCK`, 100 a second) since boot. Tells a process from an earlier one
@@ -45,6 +47,8 @@ pub struct Stat {
 
 /// `PF_KTHREAD` in the flags of a task (`include/linux/sched.h`).
 const PF_KTHREAD: u64 = 0x0020_0000;
+/// `PF_EXITING`, set before the memory is given up (`do_exit` in kernel/exit.c).
+const PF_EXITING: u64 = 0x0000_0004;
 
 impl Stat {
     /// Parses the line. The name is in parentheses and may hold anything, so fields are counted from the last `)`.
@@ -62,6 +66,7 @@ impl Stat {
             state: State::from_letter(*field(3)?.as_bytes().first()?),
             parent: field(4)?.parse().ok()?,
             is_kernel_thread: flags & PF_KTHREAD != 0,
+            is_exiting: flags & PF_EXITING != 0,
             threads: field(20)?.parse().ok()?,
             start_ticks: field(22)?.parse().ok()?,
         })
@@ -99,6 +104,7 @@ mod tests {
             state: State::Sleeping,
             parent: 12,
             is_kernel_thread: false,
+            is_exiting: false,
             threads: 7,
             start_ticks: 8888,
         };
