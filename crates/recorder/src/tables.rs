@@ -173,3 +173,58 @@ impl RuleTable {
         self.memory.get(usize::from(number))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::{Sizes, load};
+    use abi::process::code;
+    use objects::Image;
+
+    fn table_of(path: &str) -> UnwindTable {
+        let file = std::fs::File::open(path).expect("is there");
+        UnwindTable::build(&Image::open(&file).expect("an executable")).expect("a table")
+    }
+
+    fn mapping(installed: &Installed) -> Mapping {
+        let (page_base, pages) = (installed.page_base, installed.pages);
+        Mapping { code: code::TABLE, page_base, pages, ..Mapping::default() }
+    }
+
+    /// Where rows begin and the bytes before.
+    fn places(table: &UnwindTable) -> impl Iterator<Item = u64> {
+        (u64::from(table.first_page)..).zip(&table.pages).flat_map(|(page, entry)| {
+            let rows = &table.rows[entry.first_row as usize..][..entry.rows as usize];
+            rows.iter().flat_map(move |row| {
+                let place = page << PAGE_BITS | u64::from(row.low);
+                [place.saturating_sub(1), place]
+            })
+        })
+    }
+
+    /// In the memory of BPF maps a table says what it says by itself, also in memory that another one had.
+    #[test]
+    fn installed_tables_give_the_same_rules() {
+        let sizes = Sizes { cpus: 2, processes: 1024, counts: 4096, ring: 1 << 22, copy: 1 << 14, follow: false };
+        let sampler = load(sizes).expect("loads as root on this kernel");
+        let mut tables = Tables::new(sampler.pages, sampler.rows, &sampler.rules).expect("maps can be mapped");
+        let own = table_of("/proc/self/exe");
+        assert!(own.rows.len() > ROWS_PER_RUN, "a table of several runs");
+        for round in 0..3 {
+            let installed = tables.install(&own).expect("room");
+            let beside = tables.install(&own).expect("room");
+            for installed in [&installed, &beside] {
+                let mapping = mapping(installed);
+                for place in places(&own) {
+                    assert_eq!(tables.rule(&mapping, place), own.lookup(place), "round {round}, {place:#x}");
+                }
+                let end = u64::from(own.first_page) + own.pages.len() as u64;
+                assert_eq!(tables.rule(&mapping, end << PAGE_BITS), Rule::NONE);
+            }
+            tables.remove(installed);
+            tables.remove(beside);
+            assert!(tables.has_retired());
+            tables.reclaim();
+        }
+    }
+}
