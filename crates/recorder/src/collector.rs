@@ -442,7 +442,8 @@ impl Collector {
             self.dirty.insert(pid);
         }
         let mut mappings = self.mappings_of(pid);
-        if self.lies_outside(&sample, &mappings) {
+        // a task in exec is in the old image or in neither, and /proc would show the new one
+        if !sample.execing && self.lies_outside(&sample, &mappings) {
             mappings = self.look_again(pid, mappings);
         }
         self.walk_parked(Parked { sample, instance, mappings, needs: 0 });
