@@ -1,7 +1,7 @@
 //! An interactive flame graph in one self-contained HTML file.
 //!
 //! The page is `viewer/` (HTML, style and script as separate readable files, joined at compile time) with the profile
-//! put in as base64 of a gzip stream; [`data`] describes that stream. Nothing that comes from a target is ever part of
+//! put in as base64 of a gzip stream; `data` describes that stream. Nothing that comes from a target is ever part of
 //! the markup: base64 cannot close an element, and the script shows names as text only. The page's content security
 //! policy forbids the network altogether and allows exactly this script and this style, by their hashes.
 
@@ -29,6 +29,7 @@ const STYLE: &str = include_str!("../viewer/viewer.css");
 const SCRIPT: &str = concat!(
     "'use strict';\n",
     include_str!("../viewer/profile.js"),
+    include_str!("../viewer/qualified.js"),
     include_str!("../viewer/names.js"),
     include_str!("../viewer/palette.js"),
     include_str!("../viewer/samples.js"),

@@ -6,7 +6,7 @@
 //! source is at that address, the licence at <https://opensource.org/license/cddl-1-0>), and so is the script that
 //! it puts into the picture.
 //!
-//! The lowest boxes are processes, above them threads whose names differ from their process's. Colours tell kinds;
+//! The topmost boxes are processes, below them threads whose names differ from their process's. Colours tell kinds;
 //! the legend is in the line below the title. Boxes narrower than 1/10,000 of the whole are left out.
 
 mod colours;

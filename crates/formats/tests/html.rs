@@ -1,3 +1,4 @@
-//! The HTML page in a real browser: what it draws, what it says, and that its figures are right.
+//! The HTML page and the SVG picture in a real browser: what they draw, what they say, and that their figures are
+//! right.
 
 mod browser;

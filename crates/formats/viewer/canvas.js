@@ -130,16 +130,38 @@ class Graph {
     context.strokeRect(row.x[index] + inset, y + inset, width, ROW - 1 - thickness);
   }
 
-  /** The longest form of a box's label that fits, cut if even the shortest does not. */
+  /** The longest form of a box's label that fits, with the suffix if there is room; cut if even the shortest does not. */
   fit(box, room) {
     const { name, suffix } = this.label(box);
-    const full = name + suffix;
-    if (full.length <= LONGEST_NAME && this.measure(full) <= room) return full;
-    let forms = this.forms.get(name);
-    if (!forms) this.forms.set(name, (forms = shortForms(name)));
-    const fitting = forms.find(form => this.measure(form) <= room);
-    if (fitting !== undefined) return fitting;
-    return this.cut(forms[forms.length - 1], room - this.measure('…'));
+    const forms = this.formsOf(name, box.frame >= 0);
+    for (const end of suffix ? [suffix, ''] : ['']) {
+      const limit = room - this.measure(end);
+      const index = forms.findIndex(form => form.width <= limit);
+      if (index >= 0) return this.withBeginning(forms, index, limit) + end;
+    }
+    return this.cut(forms.at(-1).text, room - this.measure('…'));
+  }
+
+  /** The form at `index`; if it leaves more than half of the room empty, with the beginning of the segment before it. */
+  withBeginning(forms, index, room) {
+    const { text, width } = forms[index];
+    const longer = forms[index - 1]?.text;
+    if (width > room / 2 || !longer?.endsWith(text)) return text;
+    const [, segment, separator] = /^(.*?)(::|[./]|)$/s.exec(longer.slice(0, -text.length));
+    if (!separator) return text;
+    const beginning = this.cut(segment, room - width - this.measure('…' + separator));
+    return beginning ? beginning + separator + text : text;
+  }
+
+  /** The forms of a name, the longest first, with their widths. */
+  formsOf(name, isFunction) {
+    const key = isFunction + name;
+    let forms = this.forms.get(key);
+    if (!forms) {
+      forms = (isFunction ? shortForms(name) : [name]).map(text => ({ text, width: this.measure(text) }));
+      this.forms.set(key, forms);
+    }
+    return forms;
   }
 
   /** As many characters as there is room for, with an ellipsis; nothing if that would say nothing. */

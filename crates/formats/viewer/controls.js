@@ -50,7 +50,7 @@ function showFilters(app) {
   const { profile, state } = app;
   byId('filters').replaceChildren(...state.filters.map(({ mode, what, id }, index) => {
     const name = what === 'function' ? profile.functions.name[id] : groupLabel(profile, { what, id });
-    const short = what === 'function' ? shortForms(name).at(-1) : name;
+    const short = what === 'function' ? briefName(name) : name;
     const label = `${mode === 'hide' ? 'without' : 'only'} ${short}`;
     const chip = element('button', { textContent: `${clipped(label)}  ✕`, title: `Undo: ${mode} ${clipped(name)}` });
     chip.addEventListener('click', () => app.removeFilter(index));
@@ -80,7 +80,7 @@ function showTrail(app) {
 
 function trailButton(app, box, isLast) {
   const name = fullLabel(app, box);
-  const shown = isLast ? name : shortLabel(app, box);
+  const shown = isLast ? name : briefLabel(app, box);
   const button = element('button', { textContent: clipped(shown), title: clipped(name), dir: 'ltr' });
   if (isLast) button.setAttribute('aria-current', 'true');
   button.addEventListener('click', () => {

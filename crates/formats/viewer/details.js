@@ -14,11 +14,11 @@ function clipped(text) {
   return text.length > LONGEST_TEXT ? text.slice(0, LONGEST_TEXT) + '…' : text;
 }
 
-/** Name of a box and what follows it when lines are shown. */
+/** Name of a box and what follows it where there is room: the line when lines are shown, the id of a process. */
 function boxLabel(profile, box, withLines) {
   const { frames, functions, strings } = profile;
   if (box.isRest) return { name: `${grouped(box.count)} more`, suffix: '' };
-  if (box.group) return { name: groupLabel(profile, box.group), suffix: '' };
+  if (box.group) return groupParts(profile, box.group);
   if (box.frame < 0) return { name: 'all', suffix: '' };
   const id = frames.function[box.frame];
   const line = frames.line[box.frame];
@@ -70,8 +70,8 @@ function fullLabel(app, box) {
 }
 
 /** The label of a box without what may be left out. */
-function shortLabel(app, box) {
-  return box.frame >= 0 ? shortForms(boxLabel(app.profile, box, false).name).at(-1) : fullLabel(app, box);
+function briefLabel(app, box) {
+  return box.frame >= 0 ? briefName(boxLabel(app.profile, box, false).name) : fullLabel(app, box);
 }
 
 /** The bar below the graph. */

@@ -3,6 +3,12 @@
 /** Rows that are added at a time. */
 const ROWS_AT_A_TIME = 300;
 
+/** Width of the table's text in widths of the graph's. */
+const TABLE_TEXT = 13 / 12;
+
+/** Width of what else is in the column of names: its padding and the square of the kind. */
+const BESIDE_NAME = 38;
+
 /** Self and total samples of each function; a function that calls itself counts once per stack. */
 function functionFigures({ nodes, frames, functions }, selection) {
   const own = new Float64Array(nodes.count);
@@ -85,6 +91,7 @@ class FunctionTable {
 
   fill() {
     const { self, total } = this.app.figures();
+    this.room = this.section.querySelector('th[data-sort=name]').clientWidth - BESIDE_NAME;
     const rows = this.ids.slice(0, this.shown).map(id => this.row(id, self[id], total[id]));
     if (!rows.length) rows.push(element('tr', {}, element('td', { colSpan: 3, textContent: 'No function matches.' })));
     this.body.replaceChildren(...rows);
@@ -98,11 +105,17 @@ class FunctionTable {
     const name = clipped(functions.name[id]);
     const module = functions.module[id] >= 0 ? modules[functions.module[id]] : '';
     const cell = element('td', { title: module ? `${name}\n${module}` : name, dir: 'ltr' },
-      swatch(state.theme, profile.about.kinds[functions.kind[id]] ?? 'other'), element('b', { textContent: name }));
+      swatch(state.theme, profile.about.kinds[functions.kind[id]] ?? 'other'), element('b', { textContent: this.fitting(functions.name[id]) }));
     if (module) cell.append(element('span', { className: 'module', textContent: baseName(module) }));
     const row = element('tr', { tabIndex: 0 }, this.figure(self), this.figure(total), cell);
     row.dataset.function = id;
     return row;
+  }
+
+  /** The longest form of a name that fits into its column; it has the full one as its title. */
+  fitting(name) {
+    const forms = this.app.graph.formsOf(name, true);
+    return (forms.find(({ width }) => width * TABLE_TEXT <= this.room) ?? forms.at(-1)).text;
   }
 
   figure(count) {

@@ -27,7 +27,11 @@ async function main() {
     }
   });
   app.link.restore();
-  new ResizeObserver(() => app.relayout()).observe(app.graph.scroller);
+  new ResizeObserver(() => {
+    app.relayout();
+    // at once: the next frame would be one too late, and this one show a canvas of the old size
+    app.graph.draw();
+  }).observe(app.graph.scroller);
   app.graph.draw();
   document.documentElement.dataset.ready = 'true';
 }

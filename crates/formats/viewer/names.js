@@ -3,91 +3,72 @@
 /** Longest name that is taken apart; what is longer is only cut. */
 const LONGEST_NAME = 2000;
 
-/** What compilers append to the names of clones. */
-const CLONE_SUFFIX = /(\.(isra|part|constprop|cold|lto_priv|llvm|localalias)(\.\d+)*)+$/;
+/** Most segments of a shortened name. */
+const MOST_SEGMENTS = 12;
+
+/** Characters of a name in a button. */
+const BRIEF = 30;
+
+/** What compilers append to the names of clones and of adapters. */
+const CLONE_SUFFIX =
+  /(?:::\{shim:[^}]*\}|\.(?:isra|part|constprop|cold|warm|lto_priv|llvm|localalias)(?:\.\d+)*| \[clone [^\]]*\]| \(\.[^)]*\))+$/;
+
+/** Names from perf maps that end in the file: `LazyCompile:*handler /srv/app.js:10:3`, `py::main:/srv/main.py`. */
+const WITH_FILE = /^(.*?[^\s:])([ :])((?:\.{0,2}\/|file:|node:).*)$/s;
+
+/** In front of such names: the tier, or the language. */
+const TIER = /^(?:LazyCompile|Function|JS|Script|Eval|py:):/;
+
+/** Segments that say nothing without the one before: closures, call operators, constructors, numbers of copies. */
+const OPAQUE = /^(?:[{<].*|\$_\d+|'lambda.*|operator\(\)|func\d+|\d+)$/s;
 
 /** Ever shorter forms of a name, the full one first. */
 function shortForms(name) {
   if (name.length > LONGEST_NAME) return [name.slice(0, LONGEST_NAME) + '…'];
-  const forms = [name];
   if (name.startsWith('[')) {
     // a marker, or a module with an offset: its path may go
     const slash = name.lastIndexOf('/');
-    if (slash > 0) forms.push('[' + name.slice(slash + 1));
-    return forms;
+    return slash > 0 ? [name, '[' + name.slice(slash + 1)] : [name];
   }
-  const bare = withoutNested(name).replace(CLONE_SUFFIX, '');
-  if (bare !== name) forms.push(bare);
-  const segments = splitSegments(bare);
-  // a closure says nothing without the function it is in
-  const fewest = 1 + [...segments].reverse().findIndex(segment => !/^(::|\.)?\{/.test(segment));
-  for (let keep = Math.min(segments.length - 1, 3); fewest > 0 && keep >= fewest; keep--) {
-    const last = segments.slice(-keep);
-    last[0] = last[0].replace(/^(::|[./])/, '');
-    forms.push(last.join(''));
+  // what initialises a source file, whose name follows
+  if (name.startsWith('_GLOBAL_')) return [name];
+  const forms = [name];
+  let bare = name.replace(CLONE_SUFFIX, '');
+  const withFile = WITH_FILE.exec(name);
+  if (withFile) {
+    const [, before, separator, file] = withFile;
+    bare = before.replace(TIER, '');
+    forms.push(before + separator + baseName(file), before, bare);
+  }
+  const path = parsePath(bare);
+  if (path?.trait) {
+    const type = path.segments.slice(0, path.typeLength);
+    const member = joined(path.segments.slice(path.typeLength));
+    forms.push(`<${joined(type)} as ${joined(path.trait)}>::${member}`);
+    forms.push(`<${suffixes(type).at(-1)} as ${suffixes(path.trait).at(-1)}>::${member}`);
+  }
+  if (path) forms.push(...suffixes(path.segments));
+  return [...new Set(forms)];
+}
+
+/** The longest form that is brief, or else the shortest. */
+function briefName(name) {
+  const forms = shortForms(name);
+  return forms.find(form => form.length <= BRIEF) ?? forms.at(-1);
+}
+
+/** Ever fewer of the last segments, never beginning with one that says nothing by itself. */
+function suffixes(segments) {
+  const first = Math.max(segments.length - MOST_SEGMENTS, 0);
+  const forms = [joined(segments.slice(first))];
+  for (let from = first + 1; from < segments.length; from++) {
+    if (!OPAQUE.test(segments[from].text)) forms.push(joined(segments.slice(from)));
   }
   return forms;
 }
 
-/** The name without arguments of functions and templates: `a<b>::c(d)` becomes `a::c`. */
-function withoutNested(name) {
-  // some brackets are part of the name: operators, anonymous namespaces, Go's `(*T).f`, Rust's `<T as Trait>::f`
-  const operator = name.search(/\boperator\b/);
-  let out = '';
-  let depth = 0;
-  for (let i = 0; i < name.length; i++) {
-    const c = name[i];
-    if (operator >= 0 && i >= operator) {
-      out += name.slice(operator).replace(/^(operator\s*(?:\(\)|[^\s(]+|[^(]+))\(.*$/s, '$1');
-      break;
-    }
-    if (c === '<' || c === '(') {
-      if (depth === 0 && (i === 0 || name[i - 1] === '.' || name.startsWith('(anonymous namespace)', i))) {
-        const close = closing(name, i);
-        if (close < 0) return name;
-        out += name.slice(i, close + 1);
-        i = close;
-        continue;
-      }
-      depth++;
-    } else if ((c === '>' && name[i - 1] !== '-') || c === ')') {
-      depth = Math.max(depth - 1, 0);
-    } else if (depth === 0) {
-      out += c;
-    }
-  }
-  return depth === 0 ? out.replace(/::(?=::)/g, '').replace(/\s+const$/, '').trim() || name : name;
-}
-
-/** Position of the bracket that closes the one at `open`; -1 if none does. */
-function closing(name, open) {
-  let depth = 0;
-  for (let i = open; i < name.length; i++) {
-    if (name[i] === '<' || name[i] === '(') depth++;
-    else if ((name[i] === '>' && name[i - 1] !== '-') || name[i] === ')') {
-      if (--depth === 0) return i;
-    }
-  }
-  return -1;
-}
-
-/** Segments with the separator in front of each but the first: `a::b.c` is `a`, `::b`, `.c`. */
-function splitSegments(name) {
-  const segments = [];
-  let depth = 0;
-  let start = 0;
-  for (let i = 0; i < name.length; i++) {
-    const c = name[i];
-    if (c === '<' || c === '(' || c === '{') depth++;
-    else if (c === '>' || c === ')' || c === '}') depth = Math.max(depth - 1, 0);
-    else if (depth === 0 && i > start && (name.startsWith('::', i) || ((c === '.' || c === '/') && i + 1 < name.length))) {
-      segments.push(name.slice(start, i));
-      start = i;
-      if (c === ':') i++;
-    }
-  }
-  segments.push(name.slice(start));
-  return segments;
+function joined(segments) {
+  return segments.map(({ separator, text }, index) => (index ? separator : '') + text).join('');
 }
 
 /** Last part of a path. */

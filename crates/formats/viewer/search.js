@@ -95,8 +95,14 @@ class Search {
   }
 }
 
-/** What is written on the box of a group. */
-function groupLabel({ threads, processes }, { what, id }) {
-  if (what === 'process') return `${processes.name[id]} (${processes.pid[id]})`;
-  return `${threads.name[id]} (${threads.tid[id]})`;
+/** Name of a process or thread, and what follows it. */
+function groupParts({ threads, processes }, { what, id }) {
+  return what === 'process'
+    ? { name: processes.name[id], suffix: ` (${processes.pid[id]})` }
+    : { name: threads.name[id], suffix: ` (${threads.tid[id]})` };
+}
+
+function groupLabel(profile, group) {
+  const { name, suffix } = groupParts(profile, group);
+  return name + suffix;
 }

@@ -96,14 +96,14 @@ impl Builder {
         })
     }
 
-    /// Adds `count` samples of a stack in a thread.
+    /// Adds `count` samples of a stack in a thread. More than `u64::MAX` of them count as so many.
     pub fn add(&mut self, thread: ThreadId, stack: Option<NodeId>, count: u64) {
         let samples = &mut self.profile.samples;
         let at = *self.samples.entry((thread, stack)).or_insert_with(|| {
             samples.push(Sample { thread, stack, count: 0 });
             samples.len() - 1
         });
-        samples[at].count += count;
+        samples[at].count = samples[at].count.saturating_add(count);
     }
 
     /// What is to be said about the recording.
@@ -128,6 +128,20 @@ mod tests {
         let function =
             builder.function(FunctionKey { name, kind: Kind::Native, file: None, start_line: 0, module: None });
         builder.frame(FrameKey::of(function))
+    }
+
+    #[test]
+    fn counts_beyond_64_bits_saturate() {
+        let mut builder = Builder::default();
+        let process = builder.process(1, "p");
+        let [first, second] = [1, 2].map(|tid| builder.thread(process, tid, "t"));
+        for count in [u64::MAX - 1, 1, 1] {
+            builder.add(first, None, count);
+        }
+        builder.add(second, None, 7);
+        let profile = builder.finish();
+        let counts: Vec<u64> = profile.samples.iter().map(|sample| sample.count).collect();
+        assert_eq!((counts, profile.total()), (vec![u64::MAX, 7], u64::MAX));
     }
 
     proptest! {

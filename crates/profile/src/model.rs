@@ -189,9 +189,9 @@ impl Profile {
         &self.texts[text.index()]
     }
 
-    /// All samples together.
+    /// All samples together; `u64::MAX` if they are more.
     pub fn total(&self) -> u64 {
-        self.samples.iter().map(|sample| sample.count).sum()
+        self.samples.iter().fold(0, |sum, sample| sum.saturating_add(sample.count))
     }
 
     /// The function of a frame.

@@ -7,7 +7,7 @@ use super::samples;
 use super::shown::{show, small};
 
 /// Names that try to be markup, to drive a terminal, to be another name, or to be too much.
-fn hostile_names() -> Vec<String> {
+pub(super) fn hostile_names() -> Vec<String> {
     let mut names = [
         "</script><script>window.owned = 1</script>",
         "<img src=x onerror='window.owned = 1'>",

@@ -86,28 +86,6 @@ fn narrow_siblings_become_one_hatched_box() {
 }
 
 #[test]
-fn long_names_are_shortened_by_segments() {
-    let Some(mut shown) = show(&small()) else { return };
-    for (name, shortest) in [
-        ("std::vector<int, std::allocator<int> >::push_back(int&&)", "push_back"),
-        ("finish_task_switch.isra.0", "finish_task_switch"),
-        ("std::function<void ()>::operator()() const", "operator()"),
-        ("foo::operator<(a<b> const&, c)", "operator<"),
-        ("v8::(anonymous namespace)::Invoke(v8::internal::Isolate*)", "Invoke"),
-        ("<alloc::boxed::Box<F,A> as core::ops::function::FnOnce<Args>>::call_once", "call_once"),
-        ("search::http::handle_query::{{closure}}", "handle_query::{{closure}}"),
-        ("runtime.(*mcache).refill", "refill"),
-        ("com.example.shop.Cart$Item.price", "price"),
-        ("[/usr/lib/libfoo.so.3+0x1234]", "[libfoo.so.3+0x1234]"),
-        ("[stopped: no unwind info]", "[stopped: no unwind info]"),
-        ("unbalanced<(", "unbalanced<("),
-    ] {
-        assert_eq!(shown.browser.evaluate(&format!("shortForms({name:?}).at(-1)")), shortest);
-    }
-    shown.browser.assert_quiet();
-}
-
-#[test]
 fn narrow_windows_have_room_for_everything() {
     let Some(mut shown) = show(&samples::random_profile(8)) else { return };
     shown.browser.press("t");

@@ -4,9 +4,11 @@ mod colour;
 mod figures;
 mod hostile;
 mod interaction;
+mod labels;
 mod looks;
 mod samples;
 mod shown;
+mod svg;
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -42,7 +44,9 @@ fn chromium() -> Option<PathBuf> {
         let required = std::env::var_os("WHOLESTACK_REQUIRE_BROWSER").is_some_and(|value| value == "1");
         assert!(!required, "no Chromium in PATH, and WHOLESTACK_REQUIRE_BROWSER is 1");
         // not by eprintln!, which the test harness would swallow
-        std::io::stderr().write_all(b"SKIPPED: no Chromium in PATH, so the HTML page was not tested\n").unwrap();
+        std::io::stderr()
+            .write_all(b"SKIPPED: no Chromium in PATH, so neither the HTML page nor the SVG picture was tested\n")
+            .unwrap();
     }
     found
 }
@@ -127,7 +131,7 @@ impl Browser {
         message
     }
 
-    /// Opens a page and waits until it has drawn its graph, has said why it cannot, or has no script that runs.
+    /// Opens a page and waits until it has drawn its graph, has said why it cannot, or has no such script that runs.
     pub fn open(&mut self, page: &Path, hash: &str) {
         self.address = format!("file://{}", page.display());
         // another page first: to go to another hash only would not load the page
