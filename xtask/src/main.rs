@@ -1,1 +1,60 @@
-fn main() {}
+//! Chores of wholestack's developers: `cargo xtask help`.
+
+mod build_bpf;
+mod command;
+mod demo;
+mod install;
+mod test;
+mod tree;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Chores of wholestack's developers
+#[derive(Parser, Debug)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", subcommand_required = true, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+/// Subcommands.
+#[derive(Subcommand, Debug)]
+enum Chore {
+    /// Build wholestack and record five seconds of this machine into flamegraph.html
+    Demo(demo::Arguments),
+    /// Format, lint, build, test and document everything, and check the BPF objects
+    Test(test::Arguments),
+    /// Build the BPF programs into bpf/prebuilt
+    BuildBpf(build_bpf::Arguments),
+}
+
+fn main() -> ExitCode {
+    if let Some(code) = build_bpf::as_compiler() {
+        return code;
+    }
+    let done = match Arguments::parse().chore {
+        Chore::Demo(arguments) => demo::run(&arguments),
+        Chore::Test(arguments) => test::run(&arguments),
+        Chore::BuildBpf(arguments) => build_bpf::run(&arguments),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+}

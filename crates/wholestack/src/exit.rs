@@ -2,16 +2,39 @@
 
 use std::process::ExitCode;
 
+use crate::say::say;
+
 /// Text of `--help` on exit codes.
 pub(crate) const HELP: &str = "\
 Exit codes:
-  0    done; with a command, the command's own code, or 128 and the number of the signal that killed it
+  0    done, also when ended by Ctrl-C; with a command that ended, its own code, or 128 and the number of the signal
+       that killed it
   1    the recording or the writing of its result failed
   2    the command line is wrong, or an output cannot be written there
   3    this machine or user does not allow it; `wholestack check` says what is missing
   4    the process to be recorded is not there or cannot be recorded
   127  the command could not be started
-  130  interrupted a second time (Ctrl-C twice): nothing was written";
+  130  interrupted before the command was started, or a second time (Ctrl-C twice): nothing was written";
+
+/// The machine or the user's rights are in the way.
+pub(crate) const NOT_ALLOWED: u8 = 3;
+
+/// Interrupted, and nothing was written.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// An error and what caused it, as far as its own text does not say that already.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    text
+}
 
 /// Why wholestack ends without a result.
 #[derive(Debug)]
@@ -38,12 +61,17 @@ impl Failure {
 
     /// The machine or the user's rights are in the way.
     pub(crate) fn not_allowed(message: impl ToString) -> Failure {
-        Failure::new(3, message)
+        Failure::new(NOT_ALLOWED, message)
     }
 
     /// The target is in the way.
     pub(crate) fn target(message: impl ToString) -> Failure {
         Failure::new(4, message)
+    }
+
+    /// The user changed his mind.
+    pub(crate) fn interrupted(message: impl ToString) -> Failure {
+        Failure::new(INTERRUPTED, message)
     }
 
     /// The command could not be started.
@@ -59,9 +87,9 @@ impl Failure {
 
     /// Prints it and gives its code.
     pub(crate) fn report(&self) -> ExitCode {
-        eprintln!("wholestack: {}", self.message);
+        say!("wholestack: {}", self.message);
         if let Some(remedy) = &self.remedy {
-            eprintln!("  {remedy}");
+            remedy.lines().for_each(|line| say!("  {line}"));
         }
         ExitCode::from(self.code)
     }

@@ -6,6 +6,7 @@ mod exit;
 mod generate;
 mod launcher;
 mod record;
+mod say;
 mod sigbus;
 mod signals;
 

@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
-/// Exit code when interrupted twice.
-const INTERRUPTED: i32 = 130;
+use crate::exit;
 
 /// Whether the user wants to stop. The first signal asks, the second one ends the program at once.
 pub(crate) struct Stop {
@@ -20,7 +19,7 @@ impl Stop {
         let asked = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             // in this order: the first signal finds the flag unset, and sets it
-            flag::register_conditional_shutdown(signal, INTERRUPTED, asked.clone())?;
+            flag::register_conditional_shutdown(signal, i32::from(exit::INTERRUPTED), asked.clone())?;
             flag::register(signal, asked.clone())?;
         }
         Ok(Stop { asked })

@@ -5,18 +5,20 @@ mod progress;
 mod summary;
 
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 
 use formats::Output;
 use profile::Profile;
-use recorder::{Finished, Options, Recording, StartError, Target};
+use recorder::{Finished, Options, Recording, StartError, Target, TargetProblem};
 
 use crate::Outcome;
 use crate::cli::Record;
-use crate::exit::Failure;
+use crate::exit::{Failure, with_causes};
 use crate::launcher::{Running, Waiting};
 use crate::record::progress::ProgressLine;
+use crate::say::say;
 use crate::sigbus;
 use crate::signals::Stop;
 
@@ -39,12 +41,27 @@ pub(crate) fn run(options: &Record) -> Outcome {
         None if options.pid.is_empty() => Target::Machine,
         None => Target::Processes(options.pid.clone()),
     };
+    let described = target_text(options);
     let mut recording = Recording::start(&Options { target, frequency: options.frequency }).map_err(start_failure)?;
+    if stop.asked() && waiting.is_some() {
+        return Err(Failure::interrupted("interrupted before the command was started"));
+    }
+    if !options.pid.is_empty() && !recording.has_processes() {
+        let which = if options.pid.len() == 1 { "the process" } else { "all processes" };
+        return Err(Failure::target(format!("{which} to be recorded ended before the recording began"))
+            .with_remedy("a command is recorded from its beginning with: wholestack record -- COMMAND"));
+    }
     let mut running = waiting.map(Waiting::start).transpose()?;
     let status = follow(options, &mut recording, running.as_mut(), &stop)?;
-    let finished = recording.finish();
-    finish(options, finished, &outputs)?;
-    Ok(status.map_or(ExitCode::SUCCESS, exit_code))
+    let mut finished = recording.finish();
+    describe(options, described, &mut finished.profile);
+    finish(options, &finished, &outputs)?;
+    let ended = status.or_else(|| running.as_mut().and_then(Running::ended));
+    if let (None, Some(running), false) = (ended, &running, options.quiet) {
+        say!("the command still runs, as process {}", running.pid());
+    }
+    // the command that ends by the same Ctrl-C did what it was told
+    Ok(if stop.asked() { ExitCode::SUCCESS } else { ended.map_or(ExitCode::SUCCESS, exit_code) })
 }
 
 /// Works until the recording is over; gives the command's status.
@@ -74,51 +91,47 @@ fn follow(
     }
     recording.stop();
     line.clear();
-    if status.is_none()
-        && let Some(running) = running
-    {
-        // after Ctrl-C or at the end of the time the command may be on its way out, or goes on without us
-        status = running.ended();
-        if status.is_none() && !options.quiet {
-            eprintln!("wholestack: the command still runs as process {}", running.pid());
-        }
-    }
     Ok(status)
 }
 
-fn finish(options: &Record, mut finished: Finished, outputs: &[Output]) -> Result<(), Failure> {
-    describe(options, &mut finished.profile);
-    let mut failed = None;
-    for output in outputs {
-        match output.finish(&finished.profile) {
-            Ok(()) => {}
-            Err(error) => failed = Some(error),
-        }
-    }
+/// Writes each output, whatever becomes of the others.
+fn finish(options: &Record, finished: &Finished, outputs: &[Output]) -> Result<(), Failure> {
+    let written: Vec<(&Output, Result<(), formats::Error>)> =
+        outputs.iter().map(|output| (output, output.finish(&finished.profile))).collect();
     if !options.quiet {
-        summary::print(&finished);
+        summary::print(finished);
+        if finished.profile.total() == 0 && !options.pid.is_empty() {
+            say!("  children that a process had before are not recorded with it: give their ids with -p, too");
+        }
         if sigbus::happened() {
-            eprintln!("  a file was shortened while it was read: its names may be incomplete");
+            say!("  a file was shortened while it was read: its names may be incomplete");
         }
     }
-    match failed {
-        Some(error) => Err(Failure::failed(error)),
-        None => {
-            if !options.quiet {
-                outputs.iter().for_each(|output| eprintln!("wrote {}", output.path().display()));
-            }
-            Ok(())
+    let mut failures = Vec::new();
+    for (output, written) in written {
+        match written {
+            Ok(()) if options.quiet || output.path() == Path::new("-") => {}
+            Ok(()) => say!("wrote {}", output.path().display()),
+            // who reads standard output has seen enough
+            Err(error) if output.path() == Path::new("-") && is_broken_pipe(&error) => {}
+            Err(error) => failures.push(error.to_string()),
         }
     }
+    if failures.is_empty() { Ok(()) } else { Err(Failure::failed(failures.join("; "))) }
+}
+
+fn is_broken_pipe(error: &formats::Error) -> bool {
+    use formats::Error::{File, Io};
+    matches!(error, File { source, .. } | Io(source) if source.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
 /// What the recording knows nothing of.
-fn describe(options: &Record, profile: &mut Profile) {
+fn describe(options: &Record, target: String, profile: &mut Profile) {
     let meta = &mut profile.meta;
     meta.version = env!("CARGO_PKG_VERSION").to_owned();
     let arguments = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned());
     meta.command_line = arguments.collect::<Vec<_>>().join(" ");
-    meta.target = target_text(options);
+    meta.target = target;
     let system = rustix::system::uname();
     meta.host = system.nodename().to_string_lossy().into_owned();
     meta.kernel = format!("{} {}", system.release().to_string_lossy(), system.machine().to_string_lossy());
@@ -158,16 +171,46 @@ fn comm(pid: u32) -> Option<String> {
 }
 
 fn check_pids(pids: &[u32]) -> Result<(), Failure> {
-    for pid in pids {
-        if let Err(problem) = recorder::check_target(*pid) {
-            return Err(Failure::target(problem));
+    match pids.iter().find_map(|pid| recorder::check_target(*pid).err()) {
+        None => Ok(()),
+        Some(problem) => {
+            let problem = match problem {
+                // it ended between two looks at it
+                TargetProblem::Unreadable { pid, source }
+                    if matches!(source.raw_os_error(), Some(libc::ENOENT | libc::ESRCH)) =>
+                {
+                    TargetProblem::NoSuchProcess { pid }
+                }
+                problem => problem,
+            };
+            let remedy = target_remedy(&problem);
+            Err(Failure::target(problem).with_remedy(remedy))
         }
     }
-    Ok(())
+}
+
+/// What to do instead.
+fn target_remedy(problem: &TargetProblem) -> String {
+    match problem {
+        TargetProblem::NoSuchProcess { .. } => {
+            "`pgrep NAME` finds the id of a process; a command is recorded with: wholestack record -- COMMAND"
+                .to_owned()
+        }
+        TargetProblem::Thread { pid, .. } => format!("its process is recorded, with all its threads, by: -p {pid}"),
+        TargetProblem::KernelThread { .. } => {
+            "kernel threads are in the recording of the whole machine: wholestack record, without -p".to_owned()
+        }
+        TargetProblem::Zombie { .. } => "there is nothing left to record".to_owned(),
+        TargetProblem::OtherUser { .. } | TargetProblem::Protected { .. } => {
+            "run it with sudo, or as `wholestack check` says".to_owned()
+        }
+        TargetProblem::Unreadable { .. } => "`wholestack check` says what this machine allows".to_owned(),
+    }
 }
 
 fn start_failure(error: StartError) -> Failure {
-    Failure::not_allowed(error).with_remedy("`wholestack check` says what this machine allows and what to do about it")
+    let remedy = "`wholestack check` says what this machine allows and what to do about it";
+    Failure::not_allowed(with_causes(&error)).with_remedy(remedy)
 }
 
 fn exit_code(status: ExitStatus) -> ExitCode {

@@ -12,12 +12,21 @@ pub(super) fn open(paths: &[PathBuf], name: &str) -> Result<Vec<Output>, Failure
     let paths = if paths.is_empty() { &default } else { paths };
     let mut outputs: Vec<Output> = Vec::new();
     for path in paths {
-        if outputs.iter().any(|output| output.path() == path) {
+        if outputs.iter().any(|output| place(output.path()) == place(path)) {
             return Err(Failure::usage(format!("{}: given twice as an output", path.display())));
         }
         outputs.push(Output::create(path).map_err(Failure::usage)?);
     }
     Ok(outputs)
+}
+
+/// The same for all ways to write one path. The file itself is not followed if it is a link: it would be replaced.
+fn place(path: &Path) -> PathBuf {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match (directory.canonicalize(), path.file_name()) {
+        (Ok(directory), Some(name)) if path != Path::new("-") => directory.join(name),
+        _ => path.to_owned(),
+    }
 }
 
 /// `wholestack-NAME-TIME.html` in the current directory.

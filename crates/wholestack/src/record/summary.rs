@@ -4,8 +4,12 @@ use abi::counter::Counter;
 use profile::{ProcessStatus, StopCount};
 use recorder::Finished;
 
+use crate::say::say;
+
 /// Processes that are listed at most.
 const PROCESSES: usize = 10;
+/// Ticks from which on starting and stopping make no difference.
+const MOST_TICKS_OF_STARTING: u64 = 200;
 /// Reasons that are listed at most, for all and for each process.
 const REASONS: usize = 5;
 
@@ -13,7 +17,7 @@ const REASONS: usize = 5;
 pub(super) fn print(finished: &Finished) {
     let profile = &finished.profile;
     let total = profile.total();
-    eprintln!(
+    say!(
         "{total} samples of {} processes and {} threads in {:.1} s ({}, {} Hz per CPU)",
         profile.processes.len(),
         profile.threads.len(),
@@ -21,19 +25,26 @@ pub(super) fn print(finished: &Finished) {
         profile.meta.event,
         profile.meta.frequency,
     );
+    if total == 0 {
+        say!("  nothing of what was recorded ran on a CPU in this time; waiting is not sampled");
+    }
     print_stops(&profile.meta.stops, total);
     print_processes(&profile.meta.statuses);
     print_losses(finished);
+    print_ticks(finished);
     print_unnamed(finished);
+    for object in finished.no_tables.iter().take(REASONS) {
+        say!("  no unwind table for {}: {}", object.path, object.reason);
+    }
 }
 
 fn print_stops(stops: &[StopCount], total: u64) {
     let whole: u64 = stops.iter().filter(|stop| stop.whole).map(|stop| stop.count).sum();
     if total > 0 {
-        eprintln!("  {} of the stacks are whole", share(whole, total));
+        say!("  {} of the stacks are whole", share(whole, total));
     }
     for stop in stops.iter().filter(|stop| !stop.whole).take(REASONS) {
-        eprintln!("  {} stopped: {}", share(stop.count, total), plain(&stop.reason));
+        say!("  {} stopped: {}", share(stop.count, total), stop.reason);
     }
 }
 
@@ -44,50 +55,59 @@ fn print_processes(statuses: &[ProcessStatus]) {
             .iter()
             .filter(|stop| !stop.whole)
             .take(REASONS)
-            .map(|stop| format!("{} {}", stop.count, plain(&stop.reason)))
+            .map(|stop| format!("{} {}", stop.count, stop.reason))
             .collect();
         let cut = if cut.is_empty() { "all whole".to_owned() } else { format!("stopped: {}", cut.join(", ")) };
-        eprintln!("  pid {} {}: {} samples, {cut}", status.pid, plain(&status.name), status.samples);
+        say!("  pid {} {}: {} samples, {cut}", status.pid, status.name, status.samples);
     }
     if statuses.len() > PROCESSES {
-        eprintln!("  and {} more processes", statuses.len() - PROCESSES);
+        say!("  and {} more processes", statuses.len() - PROCESSES);
     }
 }
 
 fn print_losses(finished: &Finished) {
     for loss in &finished.profile.meta.losses {
-        eprintln!("  {}: {}", loss.cause, loss.count);
+        say!("  {}: {}", loss.cause, loss.count);
     }
     let troubles = &finished.troubles;
     if troubles.lost_events > 0 {
-        eprintln!("  {} process events lost by the kernel; /proc was read again", troubles.lost_events);
+        say!("  {} process events lost by the kernel; /proc was read again", troubles.lost_events);
     }
     if troubles.bad_records > 0 {
-        eprintln!("  {} records of the sampler could not be read", troubles.bad_records);
+        say!("  {} records of the sampler could not be read", troubles.bad_records);
     }
     for trouble in [&troubles.no_room, &troubles.counts_error].into_iter().flatten() {
-        eprintln!("  {trouble}");
+        say!("  {trouble}");
     }
     let of =
         |wanted: Counter| finished.counters.iter().find(|(counter, _)| *counter == wanted).map_or(0, |found| found.1);
     let outcomes = [Counter::Idle, Counter::Filtered, Counter::Counted, Counter::Deferred];
     let seen: u64 = outcomes.iter().chain(Counter::LOSSES).map(|counter| of(*counter)).sum();
     if seen != of(Counter::Samples) {
-        eprintln!("  {} samples taken, {seen} accounted for: please report this", of(Counter::Samples));
+        say!("  {} samples taken, {seen} accounted for: please report this", of(Counter::Samples));
+    }
+}
+
+/// A tick that comes while the sampler still works on the last one never happens, and nothing counts it. So does one of a
+/// virtual CPU that is not running.
+fn print_ticks(finished: &Finished) {
+    let taken = finished.counters.iter().find(|(counter, _)| *counter == Counter::Samples).map_or(0, |found| found.1);
+    let Some(due) = finished.ticks.filter(|due| *due >= MOST_TICKS_OF_STARTING) else { return };
+    let missing = due.saturating_sub(taken);
+    if missing * 50 > due {
+        say!(
+            "  {} of the ticks never came: samples took longer than their period, or a virtual CPU was not running",
+            share(missing, due)
+        );
     }
 }
 
 fn print_unnamed(finished: &Finished) {
     for unnamed in finished.unnamed.iter().take(REASONS) {
-        eprintln!("  no names for {} addresses of {}: {}", unnamed.frames, plain(&unnamed.of), unnamed.reason);
+        say!("  no names for {} addresses of {}: {}", unnamed.frames, unnamed.of, unnamed.reason);
     }
 }
 
 fn share(part: u64, whole: u64) -> String {
     format!("{:.1} %", 100.0 * part as f64 / whole.max(1) as f64)
-}
-
-/// A target's text without anything that a terminal would act on.
-fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }

@@ -1,0 +1,34 @@
+//! What is said to the user, on standard error.
+
+use std::io::Write;
+
+/// Prints a line to standard error, like `eprintln`, with two differences: that nobody listens (the terminal was closed, the
+/// reader of a pipe is gone) is no reason to panic and lose a recording, and nothing in it acts on a terminal,
+/// whatever a recorded process calls itself.
+macro_rules! say {
+    ($($part:tt)*) => { $crate::say::line(format_args!($($part)*)) };
+}
+pub(crate) use say;
+
+/// See [`say`].
+pub(crate) fn line(text: std::fmt::Arguments<'_>) {
+    let text = plain(&text.to_string()) + "\n";
+    // there is nobody else to tell
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// A text without anything that a terminal would act on.
+pub(crate) fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_acts_on_a_terminal() {
+        assert_eq!(plain("a\u{1b}[31mb\nc\rd\u{9b}1me\u{7}"), "a\u{fffd}[31mb\u{fffd}c\u{fffd}d\u{fffd}1me\u{fffd}");
+        assert_eq!(plain("Größe 12 µs"), "Größe 12 µs");
+    }
+}

@@ -1,0 +1,60 @@
+//! The programs that tests run: what they are compared with, and what they sample.
+
+use anyhow::{Result, bail};
+
+use crate::command::program;
+use crate::install::Apt;
+
+/// A program, and how to get it.
+#[derive(Debug)]
+pub struct Need {
+    /// Names in `PATH`, of which one is enough.
+    pub programs: &'static [&'static str],
+    /// Debian's packages.
+    pub packages: &'static [&'static str],
+    /// What it is for.
+    pub purpose: &'static str,
+}
+
+const fn need(programs: &'static [&'static str], packages: &'static [&'static str], purpose: &'static str) -> Need {
+    Need { programs, packages, purpose }
+}
+
+/// All of them; coreutils and util-linux are taken for granted.
+const NEEDS: &[Need] = &[
+    need(&["cc"], &["gcc", "libc6-dev"], "programs to sample and to read"),
+    need(&["g++"], &["g++"], "programs to sample and to read"),
+    need(&["readelf"], &["binutils"], "what it says of files is compared with what we say"),
+    need(&["xz"], &["xz-utils"], "compressed symbol tables"),
+    need(&["dwz"], &["dwz"], "shared debug information"),
+    need(&["python3"], &["python3"], "its XML parser reads SVG files"),
+    need(&["go"], &["golang-go"], "its pprof reads our profiles"),
+    need(
+        &["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"],
+        &["chromium"],
+        "the HTML page is driven in it",
+    ),
+];
+
+/// The needs that this machine does not meet.
+pub fn missing() -> Vec<&'static Need> {
+    NEEDS.iter().filter(|need| need.programs.iter().all(|name| program(name).is_none())).collect()
+}
+
+/// Installs what is missing, where there is apt and the right to use it; else leaves it at that.
+pub fn install() -> Result<()> {
+    let packages: Vec<_> = missing().iter().flat_map(|need| need.packages).copied().collect();
+    if packages.is_empty() {
+        println!("all programs that tests run are here");
+        return Ok(());
+    }
+    match Apt::here() {
+        Some(apt) => apt.install(&packages)?,
+        None => println!("nothing can be installed here; tests will lack {}", packages.join(", ")),
+    }
+    let left: Vec<_> = missing().iter().map(|need| need.programs[0]).collect();
+    if Apt::here().is_some() && !left.is_empty() {
+        bail!("still missing after the installation: {}", left.join(", "));
+    }
+    Ok(())
+}
