@@ -29,8 +29,8 @@ mod arch {
     pub const WORDS: usize = 21;
     /// Whole words to read of saved registers.
     pub const SAVED_WORDS: usize = WORDS;
-    /// Where the registers with DWARF numbers 0..16 are in it.
-    const DWARF: [usize; 16] = [10, 12, 11, 5, 14, 13, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0];
+    use walk::X86_64_PT_REGS as DWARF;
+
     const RIP: usize = 16;
     const CS: usize = 17;
     /// `__USER32_CS` (arch/x86/include/asm/segment.h); the word also holds what the kernel keeps above 16 bits.

@@ -87,6 +87,9 @@ pub mod cfa {
     pub const SIGNAL: u8 = 8;
     /// There is information, but in a form that is not supported; `register` says which.
     pub const UNSUPPORTED: u8 = 9;
+    /// CFA = frame pointer + `cfa_offset` on another stack, which may lie anywhere; a frame pointer of 0 is the root
+    /// (Go's runtime, when it works on its own stack).
+    pub const OTHER_STACK: u8 = 10;
 }
 
 /// Where the caller's frame pointer is.

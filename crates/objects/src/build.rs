@@ -10,6 +10,7 @@ use crate::frames::cursor::Cursor;
 use crate::frames::entries::{Cie, Cies, Entries, Function, Id};
 use crate::frames::instructions::Machine;
 use crate::frames::section::{self, FrameSection};
+use crate::gopclntab;
 use crate::image::Image;
 use crate::limits::{ENTRY_CODE, MAX_FDES, MAX_FRAME_BYTES, MAX_PAGES, MAX_ROWS_PER_FDE, MIN_GAP};
 use crate::pages::Pages;
@@ -40,6 +41,8 @@ pub(crate) fn build(image: &Image) -> Result<UnwindTable, BuildError> {
         stats,
     };
     plt::find(image, |place, rule| builder.stubs.push((place, rule)));
+    gopclntab::find(image, |place, rule| builder.stubs.push((place, rule)));
+    builder.stubs.sort_by_key(|(place, _)| place.start);
     builder.add_code(&code, frames.as_ref())?;
     let (pages, rows) = builder.pages.finish(last_page)?;
     let (rules, mut stats) = (builder.rules.finish(), builder.stats);
@@ -178,7 +181,7 @@ struct Builder<'i> {
     rules: Rules,
     /// Rows of the function at hand, by place in the file.
     rows: Vec<(u64, Rule)>,
-    /// Linkage stubs.
+    /// Linkage stubs and the code of Go, by place.
     stubs: Vec<(Range<u64>, Rule)>,
     stats: TableStats,
 }
@@ -287,9 +290,8 @@ impl Builder<'_> {
 
     /// Code that is known without an FDE, by place: linkage stubs, the entry point, signal return trampolines.
     fn recognise(&mut self, begin: u64, end: u64) -> Vec<(Range<u64>, Rule)> {
-        let within = |place: &Range<u64>| begin <= place.start && place.start < end;
-        let mut known: Vec<(Range<u64>, Rule)> =
-            self.stubs.iter().filter(|(place, _)| within(place)).cloned().collect();
+        let index = |place: u64| self.stubs.partition_point(|(stub, _)| stub.start < place);
+        let mut known: Vec<(Range<u64>, Rule)> = self.stubs[index(begin)..index(end)].to_vec();
         let code = self.image.file_bytes(begin, end - begin);
         sigreturn::find(self.image.architecture(), code, |place| {
             known.push((begin + place.start as u64..begin + place.end as u64, Rule::SIGNAL));

@@ -26,6 +26,7 @@ mod cache;
 mod error;
 mod explain;
 mod frames;
+mod gopclntab;
 mod identity;
 mod image;
 pub mod limits;

@@ -41,6 +41,9 @@ impl Architecture for X86_64 {
     }
 }
 
+/// Where in x86_64's `struct pt_regs`, in 64-bit words, the registers with DWARF numbers 0 to 15 are.
+pub const X86_64_PT_REGS: [usize; 16] = [10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0];
+
 /// aarch64: `struct rt_sigframe` of arch/arm64/kernel/signal.c: `siginfo` (128 bytes), `ucontext` with its
 /// `sigcontext` at 176, whose `regs` follow `fault_address`.
 pub struct Aarch64;
@@ -62,6 +65,34 @@ impl Architecture for Aarch64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// `struct user_regs_struct`, which ptrace gives, has the layout of `struct pt_regs`; DWARF numbers are those of the
+    /// psABI, figure 3.36.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn x86_64_registers_that_the_kernel_saves() {
+        use core::mem::offset_of;
+        use libc::user_regs_struct as Saved;
+        let by_number = [
+            offset_of!(Saved, rax),
+            offset_of!(Saved, rdx),
+            offset_of!(Saved, rcx),
+            offset_of!(Saved, rbx),
+            offset_of!(Saved, rsi),
+            offset_of!(Saved, rdi),
+            offset_of!(Saved, rbp),
+            offset_of!(Saved, rsp),
+            offset_of!(Saved, r8),
+            offset_of!(Saved, r9),
+            offset_of!(Saved, r10),
+            offset_of!(Saved, r11),
+            offset_of!(Saved, r12),
+            offset_of!(Saved, r13),
+            offset_of!(Saved, r14),
+            offset_of!(Saved, r15),
+        ];
+        assert_eq!(X86_64_PT_REGS.map(|word| word * 8), by_number);
+    }
 
     /// The order of glibc's sys/ucontext.h: `REG_R8` = 0, ..., and the DWARF numbers of the psABI.
     #[test]

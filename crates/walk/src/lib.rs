@@ -12,7 +12,7 @@ mod architecture;
 mod native;
 mod output;
 
-pub use architecture::{Aarch64, Architecture, X86_64};
+pub use architecture::{Aarch64, Architecture, X86_64, X86_64_PT_REGS};
 pub use output::{mix, unroll};
 
 use abi::process::Mapping;

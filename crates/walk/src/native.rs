@@ -78,7 +78,8 @@ fn by_rule<A: Architecture, T: Target>(
     let exact = walk.state & state::EXACT != 0;
     let in_register = !A::CALL_PUSHES || rule.ra == ra::REGISTER;
     // where the return address is not on the stack, a leaf may have its CFA at the stack pointer
-    let ascends = cfa > walk.registers.sp || (in_register && exact && cfa == walk.registers.sp);
+    let ascends =
+        cfa > walk.registers.sp || (in_register && exact && cfa == walk.registers.sp) || rule.cfa == cfa::OTHER_STACK;
     if !ascends || cfa & 7 != 0 {
         return Err(stop(Stop::NotAscending, mapping));
     }
@@ -121,6 +122,10 @@ fn cfa_of<A: Architecture, T: Target>(target: &mut T, walk: &Walk, rule: &Rule, 
             let pushed = if (walk.registers.pc & 15) as i64 >= rule.cfa_offset as i64 { 8 } else { 0 };
             return Ok(walk.registers.sp.wrapping_add(8).wrapping_add(pushed));
         }
+        cfa::OTHER_STACK => match value_of_frame_pointer(target, walk, mapping)? {
+            0 => return Err(stop(Stop::Root, mapping)),
+            frame => frame,
+        },
         cfa::END => return Err(stop(Stop::Root, mapping)),
         _ => return Err(word::end(Stop::UnsupportedRule as u8, mapping.object, rule.register)),
     };

@@ -41,6 +41,7 @@ const VERSION: u64 = {
     hash = mix(hash, include_bytes!("../frames/expression.rs"));
     hash = mix(hash, include_bytes!("../frames/instructions.rs"));
     hash = mix(hash, include_bytes!("../frames/section.rs"));
+    hash = mix(hash, include_bytes!("../gopclntab.rs"));
     hash = mix(hash, include_bytes!("../image.rs"));
     hash = mix(hash, include_bytes!("../limits.rs"));
     hash = mix(hash, include_bytes!("../pages.rs"));
@@ -158,7 +159,7 @@ fn rule_bytes(rule: &Rule) -> [u8; RULE_BYTES] {
 fn decode_rule(bytes: &[u8; RULE_BYTES]) -> Option<Rule> {
     let offset = |i: usize| i32::from_le_bytes([bytes[i], bytes[i + 1], bytes[i + 2], bytes[i + 3]]);
     let [cfa, register, fp, ra, ..] = *bytes;
-    let known = cfa <= cfa::UNSUPPORTED && fp <= fp::LOST && ra <= ra::REGISTER && register < 32;
+    let known = cfa <= cfa::OTHER_STACK && fp <= fp::LOST && ra <= ra::REGISTER && register < 32;
     known.then(|| Rule {
         cfa,
         register,

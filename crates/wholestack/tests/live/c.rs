@@ -13,7 +13,9 @@ fn split(depth: usize) -> impl Fn(&Stack) -> Option<String> {
         let frames = stack.from("main")?;
         let leaf = match frames.as_slice() {
             ["main", "outer", "middle", "inner", leaf @ ("leaf60" | "leaf30" | "leaf10")] => leaf,
-            ["main", "outer", calls @ .., "leaf_deep"] if all_recursion(calls) && calls.len() == depth + 1 => "leaf_deep",
+            ["main", "outer", calls @ .., "leaf_deep"] if all_recursion(calls) && calls.len() == depth + 1 => {
+                "leaf_deep"
+            }
             // on the way to a leaf, or back
             ["main", "outer", calls @ ..] if all_recursion(calls) && calls.len() <= depth + 1 => "",
             ["main"] | ["main", "outer", "middle"] | ["main", "outer", "middle", "inner"] => "",

@@ -24,7 +24,9 @@ fn lazy_binding() {
         let frames = stack.from("main")?;
         match frames.as_slice() {
             ["main", "bound", "call_all", ..] if in_resolver(stack) => Some("resolver".to_owned()),
-            ["main", "bound", "call_all", ..] | ["main"] | ["main", "bound" | "clock_gettime", ..] => Some(String::new()),
+            ["main", "bound", "call_all", ..] | ["main"] | ["main", "bound" | "clock_gettime", ..] => {
+                Some(String::new())
+            }
             _ => None,
         }
     };

@@ -36,7 +36,8 @@ fn system_calls_and_page_faults() {
         ("__vm_munmap_[k]", &["faults", "munmap"]),
         ("__do_sys_getppid_[k]", &["calls", "syscall"]),
     ] {
-        let with: Vec<&Stack> = recorded.of("kernel").into_iter().filter(|stack| stack.kernel().contains(&kernel)).collect();
+        let with: Vec<&Stack> =
+            recorded.of("kernel").into_iter().filter(|stack| stack.kernel().contains(&kernel)).collect();
         let in_main = with.iter().copied().filter(|stack| stack.has("main"));
         let right = in_main.clone().filter(|stack| {
             // the kernel's frames come last, right above the call

@@ -14,7 +14,9 @@ fn split(stack: &Stack) -> Option<String> {
     match frames.as_slice() {
         ["main", "outer", "middle", "inner", leaf @ ("leaf60" | "leaf30" | "leaf10")] => Some((*leaf).to_owned()),
         ["main", "outer", calls @ .., "leaf_deep"] if calls.len() == 61 => Some("leaf_deep".to_owned()),
-        ["main", "outer", rest @ ..] if !rest.last().is_some_and(|last| last.starts_with("leaf")) => Some(String::new()),
+        ["main", "outer", rest @ ..] if !rest.last().is_some_and(|last| last.starts_with("leaf")) => {
+            Some(String::new())
+        }
         ["main"] | ["main", "clock_gettime", ..] => Some(String::new()),
         _ => None,
     }

@@ -77,7 +77,8 @@ fn storm_of_short_processes() {
         let command = [program.as_os_str(), count.as_ref(), "200".as_ref(), brief.as_os_str()];
         let recorded = Recording::at(frequency).command(&command);
         let mut truth = Truth::parse(&recorded.stdout);
-        truth.shares = [("brief60", 6.0), ("brief30", 3.0), ("brief10", 1.0)].map(|(name, share)| (name.to_owned(), share)).into();
+        truth.shares =
+            [("brief60", 6.0), ("brief30", 3.0), ("brief10", 1.0)].map(|(name, share)| (name.to_owned(), share)).into();
         let chain = |stack: &Stack| {
             if stack.end() != End::Whole {
                 return None;

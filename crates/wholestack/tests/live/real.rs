@@ -107,7 +107,8 @@ fn python() {
 fn grep() {
     needs!("grep");
     let pattern = "(foo|bar|[a-z]+_init)[0-9a-z]+_t *\\(";
-    let places: Vec<&str> = ["/usr/include", "/usr/lib/gcc"].into_iter().filter(|place| Path::new(place).exists()).collect();
+    let places: Vec<&str> =
+        ["/usr/include", "/usr/lib/gcc"].into_iter().filter(|place| Path::new(place).exists()).collect();
     let command = format!("for i in 1 2 3; do grep -rE '{pattern}' {}; done | sort | tail -n 1", places.join(" "));
     let recorded = recording("grep").command(&["sh", "-c", &command]);
     judge(&recorded, "grep -r", "grep", 500, 0.99).end();
@@ -157,11 +158,13 @@ fn node() {
     std::fs::remove_file(format!("/tmp/perf-{}.map", pid.unwrap_or_default())).expect("a perf map");
     let truth = Truth::parse(&recorded.stdout);
     judge(&recorded, "node", "node", 2000, 0.99).end();
-    let in_leaf = |stack: &&&Stack| stack.user().iter().any(|frame| function(frame).is_some_and(|f| f.starts_with("leaf")));
+    let in_leaf =
+        |stack: &&&Stack| stack.user().iter().any(|frame| function(frame).is_some_and(|f| f.starts_with("leaf")));
     let of_node = recorded.of("node");
     let leaves: Vec<&Stack> = of_node.iter().filter(in_leaf).copied().collect();
     let (all, of_leaves) = (total(of_node.iter().copied()), total(leaves.iter().copied()));
-    let mut judge = Judge::among(&recorded, leaves, "node: JavaScript", RATE).chain_at_least(0.97).chains(&truth, javascript);
+    let mut judge =
+        Judge::among(&recorded, leaves, "node: JavaScript", RATE).chain_at_least(0.97).chains(&truth, javascript);
     judge.require(of_leaves * 10 > all * 7, format!("{of_leaves} of {all} samples in JavaScript leaves"));
     judge.end();
 }

@@ -20,7 +20,8 @@ fn chain(stack: &Stack) -> Option<String> {
     };
     let is_wrap = |frame: &&&str| frame.contains("Wrap<") && frame.ends_with("::eval");
     let wraps = rest.iter().filter(is_wrap).count();
-    let leaf = ["Leaf60", "Leaf30", "Leaf10"].into_iter().find(|leaf| rest.last().is_some_and(|last| names(last, leaf)));
+    let leaf =
+        ["Leaf60", "Leaf30", "Leaf10"].into_iter().find(|leaf| rest.last().is_some_and(|last| names(last, leaf)));
     match leaf {
         Some(leaf) if wraps == 20 => Some(leaf.to_owned()),
         Some(_) => None,

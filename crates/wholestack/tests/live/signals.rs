@@ -12,7 +12,8 @@ const TRAMPOLINES: [&str; 2] = ["__restore_rt", "[libc.so.6]"];
 
 fn chain(stack: &Stack) -> Option<String> {
     let frames = stack.from("main")?;
-    let handlers: Vec<usize> = (0..frames.len()).filter(|at| ["on_alarm", "on_nested"].contains(&frames[*at])).collect();
+    let handlers: Vec<usize> =
+        (0..frames.len()).filter(|at| ["on_alarm", "on_nested"].contains(&frames[*at])).collect();
     let entered = |at: &usize| TRAMPOLINES.contains(&frames[at - 1]);
     let last = *frames.last()?;
     let right = handlers.iter().all(entered)

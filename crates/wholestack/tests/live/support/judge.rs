@@ -130,7 +130,12 @@ impl<'a> Judge<'a> {
                 let text = format!("{:.1} of {:.1} points ({name})", 100.0 * error, 100.0 * bound);
                 worst = (error / bound, text);
             }
-            let text = format!("{name}: {:.2} % of the samples, {:.2} % of the work, bound {:.2}", 100.0 * got, 100.0 * p, 100.0 * bound);
+            let text = format!(
+                "{name}: {:.2} % of the samples, {:.2} % of the work, bound {:.2}",
+                100.0 * got,
+                100.0 * p,
+                100.0 * bound
+            );
             self.require(error <= bound, text);
         }
         self.row.split = worst.1;

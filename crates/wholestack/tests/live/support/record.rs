@@ -159,8 +159,7 @@ impl Recorded {
 
     /// Everything that the summary says of losses.
     pub(crate) fn losses(&self) -> Vec<&str> {
-        const SIGNS: [&str; 6] =
-            ["lost", "could not be read", "accounted for", "no room", "not followed", "panicked"];
+        const SIGNS: [&str; 6] = ["lost", "could not be read", "accounted for", "no room", "not followed", "panicked"];
         self.summary.lines().filter(|line| SIGNS.iter().any(|sign| line.contains(sign))).collect()
     }
 }
