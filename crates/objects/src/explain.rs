@@ -19,6 +19,7 @@ pub fn describe(rule: &Rule, architecture: Architecture) -> String {
         cfa::REGISTER => format!("CFA={}{offset:+}", architecture.register_name(rule.register)),
         cfa::DEREF_FP => format!("CFA=*({fp}{offset:+}){:+}", rule.extra),
         cfa::DEREF_SP => format!("CFA=*({sp}{offset:+}){:+}", rule.extra),
+        cfa::OTHER_STACK => format!("CFA={fp}{offset:+} on another stack"),
         cfa::PLT => format!("CFA={sp}+8, +16 if (rip & 15) >= {offset}"),
         other => return format!("unknown kind of CFA {other}"),
     };

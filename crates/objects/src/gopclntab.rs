@@ -14,7 +14,7 @@ use abi::table::{Rule, cfa, fp};
 use crate::architecture::Architecture;
 use crate::frames::cursor::Cursor;
 use crate::image::Image;
-use crate::limits::{MAX_FDES, MAX_ROWS_PER_FDE};
+use crate::limits::MAX_GO_ROWS;
 
 /// `internal/abi.Go118PCLnTabMagic` and `Go120PCLnTabMagic`.
 const MAGICS: [(u32, Layout); 2] = [(0xffff_fff0, Layout { flags: 37 }), (0xffff_fff1, Layout { flags: 41 })];
@@ -47,7 +47,9 @@ pub(crate) fn find(image: &Image, mut found: impl FnMut(Range<u64>, Rule)) {
     let Some(table) = Table::read(section.bytes) else { return };
     let Some(text) = table.text(image) else { return };
     let mut rows = Vec::new();
-    for index in 0..table.functions.min(MAX_FDES) {
+    // steps of decoding that are left: a damaged table could let every function decode the whole of it
+    let mut left = MAX_GO_ROWS;
+    for index in 0..table.functions {
         let Some(function) = table.function(index) else { return };
         let Some(begin) = image.vaddr_to_file_offset(text.wrapping_add(function.begin.into())) else { continue };
         let code = image.file_bytes(begin, (function.end - function.begin).into());
@@ -55,7 +57,10 @@ pub(crate) fn find(image: &Image, mut found: impl FnMut(Range<u64>, Rule)) {
             continue;
         }
         rows.clear();
-        if table.rows(&function, code, &mut rows).is_none() {
+        if left == 0 {
+            return;
+        }
+        if table.rows(&function, code, &mut left, &mut rows).is_none() {
             continue;
         }
         for (place, rule) in &rows {
@@ -158,15 +163,23 @@ impl<'a> Table<'a> {
     }
 
     /// The rules of a function, by place in it.
-    fn rows(&self, function: &Function<'_>, code: &[u8], rows: &mut Vec<(Range<u32>, Rule)>) -> Option<()> {
+    fn rows(
+        &self,
+        function: &Function<'_>,
+        code: &[u8],
+        left: &mut usize,
+        rows: &mut Vec<(Range<u32>, Rule)>,
+    ) -> Option<()> {
         let size = function.end - function.begin;
+        *left -= 1;
         if function.flags & TOP_FRAME != 0 && function.name != SIGNAL_HANDLER {
             rows.push((0..size, Rule::END));
             return Some(());
         }
         let mut values = Cursor::new(self.values.get(function.distances as usize..)?);
         let (mut at, mut distance) = (0u32, -1i32);
-        while at < size && rows.len() < MAX_ROWS_PER_FDE {
+        while at < size {
+            *left = left.checked_sub(1)?;
             let step = values.uleb()?;
             if step == 0 && at > 0 {
                 break;

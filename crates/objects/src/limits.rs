@@ -29,6 +29,8 @@ pub const MAX_NOTES: usize = 64 << 10;
 pub const MIN_GAP: u64 = 16;
 /// Rows of one function; one with more is taken for damaged.
 pub const MAX_ROWS_PER_FDE: usize = 1 << 20;
+/// Functions and rows of a Go program together; Go's own compiler has 0.4 million.
+pub const MAX_GO_ROWS: usize = 4 << 20;
 /// Bytes of code at the entry point that have no caller, where no FDE describes them. The dynamic linker of glibc needs
 /// 61 on x86_64 (`_start` and `_dl_start_user`, sysdeps/x86_64/dl-machine.h).
 pub const ENTRY_CODE: u64 = 64;
