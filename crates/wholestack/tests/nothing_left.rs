@@ -59,6 +59,7 @@ fn after_every_way_to_end_it() {
         assert!(recorder.wait_until_sampling());
         let (pid, objects) = (recorder.pid(), bpf::used_by(recorder.pid()));
         assert!(objects.programs.len() >= 2 && objects.maps.len() >= 10 && !objects.links.is_empty(), "{objects:?}");
+        bpf::assert_known(&objects);
         if let Some(signal) = signal {
             recorder.signal(signal);
         }

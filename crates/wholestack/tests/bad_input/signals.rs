@@ -50,6 +50,9 @@ fn two_signals_end_it_at_once() {
     if !is_root() {
         return;
     }
+    let directory = open_directory();
+    let mut target = Target::start(&compile(directory.path(), "spin"), &[]);
+    target.line();
     let out = open_directory();
     let most = hang_guard();
     let mut blocked = command(out.path(), &["record", "-d", &most, "-o", "-", "-o", "out.html"]);
@@ -60,6 +63,8 @@ fn two_signals_end_it_at_once() {
     assert!(recorder.wait_until_sampling());
     let pid = recorder.pid();
     let objects = bpf::used_by(pid);
+    // with something to write
+    wait_until_it_ran(target.pid());
     recorder.signal(libc::SIGINT);
     // sampling is over, and what is left to do cannot be done
     wait_for("the end of the sampling", || bpf::held_by(pid).links.is_empty());

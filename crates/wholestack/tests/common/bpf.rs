@@ -7,8 +7,8 @@ use aya::programs::{loaded_links, loaded_programs};
 
 use super::wait_for;
 
-/// Names of the programs.
-const NAMES: [&str; 2] = ["sample", "follow"];
+/// Names of wholestack's programs; [`assert_known`] fails when one is missing here.
+const NAMES: [&str; 4] = ["sample", "follow", "exec", "remap"];
 
 /// Ids of BPF objects.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -36,6 +36,24 @@ pub fn held_by(pid: u32) -> Objects {
         };
     }
     held
+}
+
+/// Whether a process samples on every CPU: follows processes by a perf event and samples by a link on each.
+pub fn samples(pid: u32) -> bool {
+    let Ok(entries) = std::fs::read_dir(format!("/proc/{pid}/fdinfo")) else { return false };
+    let texts = entries.flatten().filter_map(|entry| std::fs::read_to_string(entry.path()).ok());
+    let links = texts.filter(|text| text.contains("link_type:\tperf\n")).count();
+    let events = descriptors_of(pid).iter().filter(|link| link.contains("perf_event")).count();
+    links > 0 && links >= events
+}
+
+/// The programs of a recorder are those that are looked for elsewhere.
+#[track_caller]
+pub fn assert_known(objects: &Objects) {
+    for program in loaded_programs().flatten().filter(|program| objects.programs.contains(&program.id())) {
+        let name = program.name_as_str().unwrap_or_default();
+        assert!(NAMES.contains(&name), "{name} is not among the names that this test knows");
+    }
 }
 
 /// [`held_by`], and the maps that the programs use.

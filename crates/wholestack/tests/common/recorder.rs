@@ -72,12 +72,12 @@ impl Recorder {
         &mut self.child
     }
 
-    /// Waits until the sampler is attached; false if it ended before.
+    /// Waits until the sampler is attached on every CPU; false if it ended before.
     pub fn wait_until_sampling(&mut self) -> bool {
         let pid = self.pid();
         let mut sampling = false;
         wait_for("start of the recording", || {
-            sampling = !super::bpf::held_by(pid).links.is_empty();
+            sampling = super::bpf::samples(pid);
             sampling || super::target::is_over(pid)
         });
         sampling
@@ -87,8 +87,7 @@ impl Recorder {
     pub fn wait_until_maps(&self, maps: usize) {
         let pid = self.pid();
         wait_for("start", || {
-            let held = super::bpf::held_by(pid);
-            held.maps.len() >= maps || !held.links.is_empty() || super::target::is_over(pid)
+            super::bpf::held_by(pid).maps.len() >= maps || super::bpf::samples(pid) || super::target::is_over(pid)
         });
     }
 

@@ -42,7 +42,7 @@ fn record_split(name: &str, options: &[&str], depth: usize, frequency: u32, seco
 #[test]
 fn shares_at_99_hertz() {
     needs!("cc");
-    record_split("C", &[], 60, 99, "10");
+    record_split("C", &[], 60, 99, "8");
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn recursion_20000_deep() {
     needs!("cc");
     let shop = Workshop::new();
     let program = shop.c("split", "split.c", &["-DDEPTH=20000"]);
-    let recorded = Recording::at(99).command(&[program.as_os_str(), "6".as_ref()]);
+    let recorded = Recording::at(99).command(&[program.as_os_str(), "5".as_ref()]);
     let truth = Truth::parse(&recorded.stdout);
     let short = split(60);
     let chain = |stack: &Stack| {

@@ -19,7 +19,7 @@ fn exceptions_thrown_and_caught() {
     needs!("c++");
     let shop = Workshop::new();
     let program = shop.cpp("exceptions", "exceptions.cpp", &[]);
-    let recorded = Recording::at(999).command(&[program.as_os_str(), "4".as_ref()]);
+    let recorded = Recording::at(999).command(&[program.as_os_str(), "3".as_ref()]);
     let truth = Truth::parse(&recorded.stdout);
     let chain = |stack: &Stack| {
         let frames = bare(&stack.from("main")?);
@@ -51,7 +51,7 @@ fn virtual_calls_into_a_library() {
     let runpath = format!("-Wl,-rpath,{}", shop.path("").display());
     let library = library.to_str().expect("UTF-8");
     let program = shop.cpp("virtual", "virtual.cpp", &["-Wl,--no-as-needed", library, &runpath]);
-    for (frequency, seconds) in [(99, "6"), (999, "3")] {
+    for (frequency, seconds) in [(99, "5"), (999, "3")] {
         let recorded = Recording::at(frequency).command(&[program.as_os_str(), seconds.as_ref()]);
         let truth = Truth::parse(&recorded.stdout);
         let chain = |stack: &Stack| {

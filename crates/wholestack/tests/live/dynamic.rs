@@ -17,7 +17,7 @@ fn lazy_binding() {
     let library = library.to_str().expect("UTF-8");
     let program = shop.c("lazy", "lazy.c", &["-Wl,-z,lazy", "-Wl,--no-as-needed", library, &runpath]);
     let recording = Recording::at(999).variable("LD_BIND_NOT", "1");
-    let recorded = recording.command(&[program.as_os_str(), "4".as_ref()]);
+    let recorded = recording.command(&[program.as_os_str(), "3".as_ref()]);
     let truth = Truth::parse(&recorded.stdout);
     let in_resolver = |stack: &Stack| stack.user().iter().any(|frame| frame.starts_with("_dl_runtime_resolve"));
     let chain = |stack: &Stack| {
@@ -65,7 +65,7 @@ fn alternate(phase_ms: &str) {
     let shop = Workshop::new();
     let program = shop.c("host", "host.c", &[]);
     let [red, blue] = libraries(&shop);
-    let mut command = vec![program.as_os_str(), "4".as_ref(), "alternate".as_ref(), phase_ms.as_ref()];
+    let mut command = vec![program.as_os_str(), "3".as_ref(), "alternate".as_ref(), phase_ms.as_ref()];
     command.extend([red.as_os_str(), blue.as_os_str()]);
     let recorded = Recording::at(999).command(&command);
     let truth = Truth::parse(&recorded.stdout);
@@ -94,7 +94,7 @@ fn library_loaded_long_after_the_start() {
     let shop = Workshop::new();
     let program = shop.c("host", "host.c", &[]);
     let [red, _] = libraries(&shop);
-    let recorded = Recording::at(999).command(&[program.as_os_str(), "4".as_ref(), "late".as_ref(), red.as_os_str()]);
+    let recorded = Recording::at(999).command(&[program.as_os_str(), "3".as_ref(), "late".as_ref(), red.as_os_str()]);
     let truth = Truth::parse(&recorded.stdout);
     Judge::of(&recorded, "host", "C, late library", 999).samples_for(truth.cpu).chains(&truth, coloured).end();
 }

@@ -12,7 +12,7 @@ fn alloca_large_and_realigned_frames() {
     needs!("cc");
     let shop = Workshop::new();
     let program = shop.c("frames", "frames.c", &[]);
-    let recorded = Recording::at(999).command(&[program.as_os_str(), "4".as_ref()]);
+    let recorded = Recording::at(999).command(&[program.as_os_str(), "3".as_ref()]);
     let truth = Truth::parse(&recorded.stdout);
     let chain = |stack: &Stack| {
         let frames = stack.from("main")?;
@@ -35,7 +35,7 @@ fn nothing_but_calls() {
     needs!("cc");
     let shop = Workshop::new();
     let program = shop.c("calls", "calls.c", &["-O1"]);
-    let recorded = Recording::at(999).command(&[program.as_os_str(), "4".as_ref()]);
+    let recorded = Recording::at(999).command(&[program.as_os_str(), "3".as_ref()]);
     let truth = Truth::parse(&recorded.stdout);
     let chain = |stack: &Stack| {
         let frames = stack.from("main")?;

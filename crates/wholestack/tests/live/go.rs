@@ -30,7 +30,7 @@ fn goroutines() {
     needs!("go");
     let shop = Workshop::new();
     let program = shop.go("goroutines", "goroutines.go");
-    for (frequency, seconds) in [(99, "6"), (999, "3")] {
+    for (frequency, seconds) in [(99, "5"), (999, "3")] {
         let recorded = Recording::at(frequency).command(&[program.as_os_str(), seconds.as_ref()]);
         let truth = Truth::parse(&recorded.stdout);
         let judge = Judge::of(&recorded, "goroutines", "Go", frequency);

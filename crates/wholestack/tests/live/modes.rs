@@ -56,7 +56,7 @@ fn running_process_at_99_hertz() {
     needs!("cc");
     let shop = Workshop::new();
     let program = named(&shop, "running");
-    let mut workload = Workload::start(&[program.as_os_str(), "8".as_ref()]);
+    let mut workload = Workload::start(&[program.as_os_str(), "6".as_ref()]);
     let recording = Recording::at(99).processes(&[workload.pid()]);
     workload.go();
     let truth = workload.done();
@@ -71,7 +71,7 @@ fn whole_machine() {
     needs!("cc");
     let shop = Workshop::new();
     let (old, young) = (named(&shop, "old"), named(&shop, "young"));
-    let mut workload = Workload::start(&[old.as_os_str(), "6".as_ref()]);
+    let mut workload = Workload::start(&[old.as_os_str(), "5".as_ref()]);
     let recording = Recording::at(99).machine();
     workload.go();
     let mut sums = Truth::default();

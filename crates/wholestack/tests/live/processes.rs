@@ -73,7 +73,7 @@ fn storm_of_short_processes() {
     needs!("cc");
     let shop = Workshop::new();
     let (program, brief) = (shop.c("storm", "storm.c", &[]), shop.c("brief", "brief.c", &[]));
-    for (frequency, count) in [(99, "1600"), (999, "800")] {
+    for (frequency, count) in [(99, "1200"), (999, "600")] {
         let command = [program.as_os_str(), count.as_ref(), "200".as_ref(), brief.as_os_str()];
         let recorded = Recording::at(frequency).command(&command);
         let mut truth = Truth::parse(&recorded.stdout);

@@ -58,7 +58,7 @@ fn share_with(recorded: &Recorded, process: &str, has: impl Fn(&str) -> bool) ->
 fn gcc() {
     needs!("cc", "awk");
     let shop = Workshop::new();
-    let text = must(Command::new("awk").args(["-v", "functions=500", "-f"]).arg(source("large.awk")));
+    let text = must(Command::new("awk").args(["-v", "functions=300", "-f"]).arg(source("large.awk")));
     let large = shop.write("large.c", &text);
     let out = shop.path("large.o");
     let command = ["cc".as_ref(), "-O2".as_ref(), "-c".as_ref(), "-o".as_ref(), out.as_os_str(), large.as_os_str()];
@@ -109,7 +109,7 @@ fn grep() {
     let pattern = "(foo|bar|[a-z]+_init)[0-9a-z]+_t *\\(";
     let places: Vec<&str> =
         ["/usr/include", "/usr/lib/gcc"].into_iter().filter(|place| Path::new(place).exists()).collect();
-    let command = format!("for i in 1 2 3; do grep -rE '{pattern}' {}; done | sort | tail -n 1", places.join(" "));
+    let command = format!("for i in 1 2; do grep -rE '{pattern}' {}; done | sort | tail -n 1", places.join(" "));
     let recorded = recording("grep").command(&["sh", "-c", &command]);
     judge(&recorded, "grep -r", "grep", 500, 0.99).end();
 }
@@ -120,7 +120,7 @@ fn grep() {
 fn java() {
     needs!("java");
     let script = source("Mix.java");
-    let recorded = recording("java").command(&["java".as_ref(), script.as_os_str(), "400".as_ref()]);
+    let recorded = recording("java").command(&["java".as_ref(), script.as_os_str(), "300".as_ref()]);
     let mut judge = judge(&recorded, "java", "java", 1000, 0.6);
     let native = recorded.stacks.iter().filter(|stack| !stack.parts.iter().any(|part| part.ends_with("_[j]")));
     let (all, stopped) = (total(native.clone()), total(native.filter(|stack| stack.end() == End::Stopped)));
@@ -150,7 +150,7 @@ fn node() {
     let script = source("split.js");
     let options = ["node", "--perf-basic-prof", "--no-turbo-inlining"];
     let mut command: Vec<&std::ffi::OsStr> = options.iter().map(|word| word.as_ref()).collect();
-    command.extend([script.as_os_str(), "4".as_ref()]);
+    command.extend([script.as_os_str(), "3".as_ref()]);
     // node leaves a log in its directory, and its perf map
     let shop = Workshop::new();
     let recorded = recording("node").directory(shop.path("")).command(&command);

@@ -29,7 +29,7 @@ fn chain(stack: &Stack) -> Option<String> {
 fn record(mode: &str) {
     let shop = Workshop::new();
     let program = shop.c("signals", "signals.c", &[]);
-    let recorded = Recording::at(999).command(&[program.as_os_str(), "4".as_ref(), mode.as_ref()]);
+    let recorded = Recording::at(999).command(&[program.as_os_str(), "3".as_ref(), mode.as_ref()]);
     let truth = Truth::parse(&recorded.stdout);
     let judge = Judge::of(&recorded, "signals", &format!("C, signals, {mode}"), 999);
     let mut judge = judge.samples_for(truth.cpu).chains(&truth, chain);

@@ -12,7 +12,7 @@ fn each_thread_under_its_name() {
     needs!("cc");
     let shop = Workshop::new();
     let program = shop.c("threads", "threads.c", &["-pthread"]);
-    let mut workload = Workload::start(&[program.as_os_str(), "4".as_ref()]);
+    let mut workload = Workload::start(&[program.as_os_str(), "3".as_ref()]);
     let recording = Recording::at(999).processes(&[workload.pid()]);
     workload.go();
     let truth = workload.done();

@@ -24,6 +24,6 @@ macro_rules! digests {
 }
 
 fn main() {
-    let all = digests!(u8, String, (i32, String));
+    let all = digests!(u8, String);
     println!("{}", all.len());
 }
