@@ -46,7 +46,7 @@ impl Frames {
         builder: &mut Builder,
     ) {
         let object = sources.object(number);
-        let path = object.as_ref().map_or("[unknown object]", |object| object.path);
+        let path = object.as_ref().map_or("unknown object", |object| object.path);
         let build_id = object.as_ref().and_then(|object| object.build_id.as_deref());
         let module = Module { path: builder.text(path), build_id: build_id.map(|id| builder.text(id)) };
         let module = builder.module(module);

@@ -32,6 +32,7 @@ pub mod pprof;
 pub mod speedscope;
 pub mod svg;
 mod tree;
+mod unfinished;
 
 pub use error::Error;
 pub use format::Format;

@@ -1,18 +1,16 @@
 //! Where a profile goes: a file that is whole or not there at all, or standard output.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, fchown};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, fchown};
 use std::path::{Path, PathBuf};
 
 use profile::Profile;
-use tempfile::NamedTempFile;
 
+use crate::unfinished::Unfinished;
 use crate::{Error, Format};
 
-/// Mode of an ordinary file, before the umask.
-const MODE: u32 = 0o666;
 /// Mode bit of directories in which only owners may rename and remove.
 const STICKY: u32 = 0o1000;
 
@@ -60,9 +58,8 @@ impl Output {
         self.format
     }
 
-    /// Writes the profile, to a temporary file in the same directory that then takes the place of what is at the
-    /// path. On any error that stays as it was and the temporary file is removed. A symbolic link is replaced, not
-    /// followed.
+    /// Writes the profile, to a file without a name in the same directory that then takes the place of what is at the
+    /// path. On any error that stays as it was and nothing else is left. A symbolic link is replaced, not followed.
     ///
     /// Under sudo the file is given to the user who called it, as far as that succeeds.
     pub fn finish(&self, profile: &Profile) -> Result<(), Error> {
@@ -71,11 +68,10 @@ impl Output {
         }
         self.check_target()?;
         let temporary = self.temporary()?;
-        self.write(profile, temporary.as_file()).map_err(|error| self.named(error))?;
-        hand_to_caller(temporary.as_file());
-        temporary.as_file().sync_all().map_err(|source| self.failed("write", source))?;
-        temporary.persist(&self.path).map_err(|error| self.failed("put the file in its place", error.error))?;
-        Ok(())
+        self.write(profile, temporary.file()).map_err(|error| self.named(error))?;
+        hand_to_caller(temporary.file());
+        temporary.file().sync_all().map_err(|source| self.failed("write", source))?;
+        temporary.persist(&self.path).map_err(|source| self.failed("put the file in its place", source))
     }
 
     fn write(&self, profile: &Profile, out: impl Write) -> Result<(), Error> {
@@ -101,14 +97,10 @@ impl Output {
         Ok(())
     }
 
-    fn temporary(&self) -> Result<NamedTempFile, Error> {
-        let temporary = tempfile::Builder::new()
-            .prefix(".wholestack-")
-            .suffix(".tmp")
-            .permissions(Permissions::from_mode(MODE))
-            .tempfile_in(self.directory())
+    fn temporary(&self) -> Result<Unfinished, Error> {
+        let temporary = Unfinished::new(self.directory())
             .map_err(|source| self.failed("create a file in the directory", source))?;
-        self.check_sticky(temporary.as_file())?;
+        self.check_sticky(temporary.file())?;
         Ok(temporary)
     }
 

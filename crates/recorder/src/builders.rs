@@ -9,6 +9,16 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use symbols::ObjectFile;
 
+/// Tables on disk at most, in bytes; a whole system has some hundred MB.
+const CACHE_BYTES: u64 = 512 << 20;
+
+/// A table to be made.
+struct Job {
+    object: u32,
+    file: Arc<ObjectFile>,
+    cached: bool,
+}
+
 /// A table that was asked for.
 pub(crate) struct Built {
     /// The object.
@@ -19,7 +29,7 @@ pub(crate) struct Built {
 
 /// The threads and their queues.
 pub(crate) struct Builders {
-    jobs: Option<Sender<(u32, Arc<ObjectFile>)>>,
+    jobs: Option<Sender<Job>>,
     results: Receiver<Built>,
     /// Readable when there are results.
     ready: Arc<OwnedFd>,
@@ -30,7 +40,7 @@ pub(crate) struct Builders {
 impl Builders {
     /// Starts `threads` threads that share the cache of tables on disk, if there is one.
     pub(crate) fn start(threads: usize, cache: Option<Cache>) -> std::io::Result<Builders> {
-        let (jobs, todo) = unbounded::<(u32, Arc<ObjectFile>)>();
+        let (jobs, todo) = unbounded::<Job>();
         let (done, results) = unbounded();
         let ready = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let cache = cache.map(Arc::new);
@@ -39,9 +49,13 @@ impl Builders {
             let (todo, done, ready, cache) = (todo.clone(), done.clone(), ready.clone(), cache.clone());
             let work = move || {
                 hurry();
-                for (object, file) in todo {
-                    let table = make(&file, cache.as_deref());
-                    if done.send(Built { object, table }).is_err() {
+                if let Some(cache) = cache.as_deref().filter(|_| number == 0) {
+                    // what cannot be removed now may be the next time
+                    let _ = cache.prune(CACHE_BYTES);
+                }
+                for job in todo {
+                    let table = make(&job.file, cache.as_deref().filter(|_| job.cached));
+                    if done.send(Built { object: job.object, table }).is_err() {
                         break;
                     }
                     // the counter cannot overflow: one is added per table
@@ -53,10 +67,10 @@ impl Builders {
         Ok(Builders { jobs: Some(jobs), results, ready, threads: handles, waiting: 0 })
     }
 
-    /// Asks for a table.
-    pub(crate) fn ask(&mut self, object: u32, file: Arc<ObjectFile>) {
+    /// Asks for a table. One may be `cached`, and taken from the cache, if the file is what its build-id says.
+    pub(crate) fn ask(&mut self, object: u32, file: Arc<ObjectFile>, cached: bool) {
         if let Some(jobs) = &self.jobs
-            && jobs.send((object, file)).is_ok()
+            && jobs.send(Job { object, file, cached }).is_ok()
         {
             self.waiting += 1;
         }

@@ -387,7 +387,7 @@ impl Collector {
     fn ask_table(&mut self, number: u32) {
         let Some(object) = self.objects.get_mut(number) else { return };
         if let (TableState::Unasked, Some(file)) = (&object.table, &object.file) {
-            self.builders.ask(number, file.clone());
+            self.builders.ask(number, file.clone(), object.trusted);
             object.table = TableState::Asked;
         }
     }

@@ -2,10 +2,12 @@
 //!
 //! A file stays open until the end, so that it can be named when its processes are gone and it was deleted.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use abi::process::code;
@@ -18,10 +20,9 @@ use symbols::ObjectFile;
 
 use crate::tables::Installed;
 
-/// What makes two files one: the build-id, else device, inode, size and time.
+/// What makes two files one. Not the build-id: anybody can write a file with the build-id of another one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Canonical {
-    BuildId(BuildId, u64),
     File { device: u64, inode: u64, size: u64, modified_ns: i128 },
     Unopened(FileIdentity),
 }
@@ -48,6 +49,8 @@ pub(crate) struct KnownObject {
     pub(crate) build_id: Option<BuildId>,
     /// The open file; `None` if it could not be opened.
     pub(crate) file: Option<Arc<ObjectFile>>,
+    /// See [`is_trusted`].
+    pub(crate) trusted: bool,
     /// Its table.
     pub(crate) table: TableState,
     /// Processes that map it now.
@@ -58,7 +61,8 @@ pub(crate) struct KnownObject {
 pub(crate) struct KnownObjects {
     list: Vec<KnownObject>,
     canonical: FxHashMap<Canonical, u32>,
-    by_identity: FxHashMap<FileIdentity, u32>,
+    /// By what the kernel says of a mapping: inode, or build-id and path.
+    by_identity: FxHashMap<(FileIdentity, Arc<OsStr>), u32>,
     vdso: Option<u32>,
 }
 
@@ -110,33 +114,30 @@ impl KnownObjects {
     }
 
     fn of_file(&mut self, pid: u32, range: &MappedRange) -> Option<u32> {
-        if let Some(number) = self.by_identity.get(&range.identity) {
+        let said = (range.identity, range.path.clone());
+        if let Some(number) = self.by_identity.get(&said) {
             return Some(*number);
         }
-        let number = match open_mapped_file(pid, range) {
-            Ok(opened) => {
-                let build_id = processes::build_id::of_file(&opened.file);
-                let canonical = match build_id {
-                    Some(build_id) => Canonical::BuildId(build_id, opened.size),
-                    None => Canonical::File {
-                        device: opened.device,
-                        inode: opened.inode,
-                        size: opened.size,
-                        modified_ns: opened.modified_ns,
-                    },
-                };
-                self.known_or_new(canonical, pid, range, build_id, Some(opened.file))
-            }
-            Err(_) => {
-                let build_id = match range.identity {
-                    FileIdentity::BuildId(build_id) => Some(build_id),
-                    _ => None,
-                };
-                // not remembered by identity: another process may lead to the file
-                return self.known_or_new(Canonical::Unopened(range.identity), pid, range, build_id, None);
-            }
-        }?;
-        self.by_identity.insert(range.identity, number);
+        let Ok(opened) = open_mapped_file(pid, range) else {
+            let build_id = match range.identity {
+                FileIdentity::BuildId(build_id) => Some(build_id),
+                _ => None,
+            };
+            // not remembered: another process may lead to the file
+            return self.known_or_new(Canonical::Unopened(range.identity), pid, range, build_id, None);
+        };
+        let build_id = processes::build_id::of_file(&opened.file);
+        let canonical = Canonical::File {
+            device: opened.device,
+            inode: opened.inode,
+            size: opened.size,
+            modified_ns: opened.modified_ns,
+        };
+        let number = self.known_or_new(canonical, pid, range, build_id, Some(opened.file))?;
+        let exact = matches!(range.identity, FileIdentity::Inode { .. });
+        if exact || self.get(number).is_some_and(|object| object.trusted) {
+            self.by_identity.insert(said, number);
+        }
         Some(number)
     }
 
@@ -168,9 +169,20 @@ impl KnownObjects {
             Some(_) => TableState::Unasked,
             None => TableState::None("the file could not be opened".to_owned()),
         };
-        self.list.push(KnownObject { path, build_id, file: file.map(Arc::new), table, users: FxHashSet::default() });
+        let trusted = file.as_ref().is_some_and(|file| is_trusted(file.file(), file.path()));
+        let file = file.map(Arc::new);
+        self.list.push(KnownObject { path, build_id, file, trusted, table, users: FxHashSet::default() });
         Some(self.list.len() as u32)
     }
+}
+
+/// Whether a file is what its build-id says, as far as root can be trusted: it is root's or ours, nobody else may write it,
+/// and it lies under its path in our own file system, not only in that of a container.
+fn is_trusted(file: &File, path: &Path) -> bool {
+    let (Ok(open), Ok(there)) = (file.metadata(), std::fs::metadata(path)) else { return false };
+    let own = rustix::process::geteuid().as_raw();
+    let same = (open.dev(), open.ino()) == (there.dev(), there.ino());
+    same && (open.uid() == 0 || open.uid() == own) && open.mode() & 0o022 == 0
 }
 
 /// The vDSO as a file, so that nothing else needs to know that it has none.
