@@ -108,16 +108,21 @@ pub fn state(pid: u32) -> io::Result<State> {
     Ok(Proc::system().stat(pid)?.state)
 }
 
+/// A process may end between two looks at it.
+fn unreadable(pid: u32, source: io::Error) -> TargetProblem {
+    match source.raw_os_error() {
+        Some(libc::ENOENT | libc::ESRCH) => TargetProblem::NoSuchProcess { pid },
+        _ => TargetProblem::Unreadable { pid, source },
+    }
+}
+
 /// Whether a process can be recorded.
 ///
 /// # Errors
 /// What is in the way.
 pub fn check_target(pid: u32) -> Result<Target, TargetProblem> {
     let proc = Proc::system();
-    let stat = proc.stat(pid).map_err(|source| match source.raw_os_error() {
-        Some(libc::ENOENT | libc::ESRCH) => TargetProblem::NoSuchProcess { pid },
-        _ => TargetProblem::Unreadable { pid, source },
-    })?;
+    let stat = proc.stat(pid).map_err(|source| unreadable(pid, source))?;
     let comm = stat.comm;
     if let Some(process) = namespaces::thread_group(&proc, pid).ok().filter(|process| *process != pid) {
         return Err(TargetProblem::Thread { tid: pid, pid: process });
@@ -128,11 +133,11 @@ pub fn check_target(pid: u32) -> Result<Target, TargetProblem> {
     if matches!(stat.state, State::Zombie | State::Dead) && stat.threads <= 1 {
         return Err(TargetProblem::Zombie { pid, comm });
     }
-    let uid = namespaces::owner(&proc, pid).map_err(|source| TargetProblem::Unreadable { pid, source })?;
+    let uid = namespaces::owner(&proc, pid).map_err(|source| unreadable(pid, source))?;
     match maps::read(&proc, pid, Wanted::Executable, 1).1 {
         MapsEnd::NotPermitted => Err(not_permitted(pid, comm, uid)),
         MapsEnd::Gone => Err(TargetProblem::NoSuchProcess { pid }),
-        MapsEnd::Failed(source) => Err(TargetProblem::Unreadable { pid, source }),
+        MapsEnd::Failed(source) => Err(unreadable(pid, source)),
         MapsEnd::Complete | MapsEnd::TooMany | MapsEnd::NoMemory => {
             Ok(Target { pid, comm, state: stat.state, threads: stat.threads, uid })
         }

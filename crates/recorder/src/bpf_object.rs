@@ -3,11 +3,31 @@
 use aya::include_bytes_aligned;
 
 #[cfg(target_arch = "x86_64")]
-static OBJECT: &[u8] = include_bytes_aligned!("../../../bpf/prebuilt/sampler-x86_64.o");
+const OBJECT: &[u8] = include_bytes_aligned!("../../../bpf/prebuilt/sampler-x86_64.o");
 #[cfg(target_arch = "aarch64")]
-static OBJECT: &[u8] = include_bytes_aligned!("../../../bpf/prebuilt/sampler-aarch64.o");
+const OBJECT: &[u8] = include_bytes_aligned!("../../../bpf/prebuilt/sampler-aarch64.o");
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 compile_error!("wholestack samples x86_64 and aarch64");
+
+const _: () = assert!(
+    contains(OBJECT, &abi::HASH.to_le_bytes()),
+    "bpf/prebuilt was built from other sources of crates/abi: run `cargo xtask build-bpf`"
+);
+
+const fn contains(bytes: &[u8], wanted: &[u8; 8]) -> bool {
+    let mut at = 0;
+    while at + 8 <= bytes.len() {
+        let mut same = 0;
+        while same < 8 && bytes[at + same] == wanted[same] {
+            same += 1;
+        }
+        if same == 8 {
+            return true;
+        }
+        at += 1;
+    }
+    false
+}
 
 /// Why the object is refused.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]

@@ -27,6 +27,10 @@ use crate::tables::Tables;
 /// that it does not know yet are deferred and lose nothing, and a wake-up per event would be paid for by the targets.
 const SIDEBAND_BYTES: u32 = 1 << 10;
 
+/// Bytes of process events that each CPU's buffer holds; with the control page, what `kernel.perf_event_mlock_kb` allows
+/// by default where pages have 4 KiB.
+const SIDEBAND_BUFFER: usize = 512 << 10;
+
 /// Bytes of stacks that deferred samples may bring in a second, when every sample is one: while tables are made.
 const COPIED_PER_SECOND: u32 = 128 << 20;
 
@@ -132,7 +136,8 @@ pub struct Recording {
 
 /// How processes are followed.
 pub(crate) fn sideband_options() -> processes::Options {
-    processes::Options { watermark: SIDEBAND_BYTES, ..processes::Options::default() }
+    let data_pages = (SIDEBAND_BUFFER / rustix::param::page_size()).max(1);
+    processes::Options { cpus: None, data_pages, watermark: SIDEBAND_BYTES }
 }
 
 fn io_error(what: &'static str) -> impl FnOnce(io::Error) -> StartError {
