@@ -1,7 +1,7 @@
 //! What is said at the end: how much, how whole, what is missing and why.
 
 use abi::counter::Counter;
-use profile::{ProcessStatus, StopCount};
+use profile::{FoundBy, FrameId, ProcessStatus, Profile, StopCount};
 use recorder::Finished;
 
 use crate::say::say;
@@ -29,6 +29,7 @@ pub(super) fn print(finished: &Finished) {
         say!("  nothing of what was recorded ran on a CPU in this time; waiting is not sampled");
     }
     print_stops(&profile.meta.stops, total);
+    print_frame_pointers(profile, total);
     print_processes(&profile.meta.statuses);
     print_losses(finished);
     print_ticks(finished);
@@ -45,6 +46,16 @@ fn print_stops(stops: &[StopCount], total: u64) {
     }
     for stop in stops.iter().filter(|stop| !stop.whole).take(REASONS) {
         say!("  {} stopped: {}", share(stop.count, total), stop.reason);
+    }
+}
+
+/// Frame pointers are believed where there is nothing better; they may leave out the caller of a function without a frame.
+fn print_frame_pointers(profile: &Profile, total: u64) {
+    let by_pointer = |frame: FrameId| profile.frames[frame.index()].found_by == FoundBy::FramePointer;
+    let stacks = profile.samples.iter().filter(|sample| profile.frames_of(sample.stack).any(by_pointer));
+    let samples: u64 = stacks.map(|sample| sample.count).sum();
+    if samples > 0 {
+        say!("  {} of the stacks have frames that only a frame pointer led to", share(samples, total));
     }
 }
 
