@@ -1,12 +1,15 @@
 //! The collector: brings what the sampler sends and what the kernel says of processes into one order, keeps the
 //! sampler's maps in step, and puts stacks and counts together.
 
+mod counting;
+mod deferral;
+mod objects;
+
 use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant};
 
-use abi::process::{Mapping, Pages, code, flags};
-use abi::record::CountKey;
+use abi::process::{Mapping, Pages, code};
 use abi::stop::Stop;
 use abi::word::{TAG_SHIFT, Word};
 use aya::maps::{HashMap, MapData, RingBuf};
@@ -16,11 +19,11 @@ use symbols::PerfMap;
 
 use crate::builders::Builders;
 use crate::counts::Counts;
-use crate::deferred::{Walked, Walker};
+use crate::deferred::Walker;
 use crate::known_objects::{KnownObjects, TableState};
 use crate::process_map::ProcessMap;
 use crate::ring::{DeferredSample, NewStack, Record, decode};
-use crate::stacks::{Node, RawThread, Stacks};
+use crate::stacks::Stacks;
 use crate::tables::Tables;
 
 /// Between two drains of the counts.
@@ -278,37 +281,6 @@ impl Collector {
         self.dirty.insert(pid);
     }
 
-    fn note_objects_of_child(&mut self, parent: u32, pid: u32) {
-        let objects = self.attention.get(&parent).map(|attention| attention.objects.clone()).unwrap_or_default();
-        self.set_users(pid, objects);
-    }
-
-    /// Enters a process as user of these objects and of no others.
-    fn set_users(&mut self, pid: u32, objects: Vec<u32>) {
-        let before = match self.attention.get_mut(&pid) {
-            Some(attention) => std::mem::replace(&mut attention.objects, objects.clone()),
-            None => Vec::new(),
-        };
-        for number in before.iter().filter(|number| !objects.contains(number)) {
-            self.remove_user(*number, pid);
-        }
-        for number in &objects {
-            if let Some(object) = self.objects.get_mut(*number) {
-                object.users.insert(pid);
-                self.idle_objects.remove(number);
-            }
-        }
-    }
-
-    fn remove_user(&mut self, number: u32, pid: u32) {
-        if let Some(object) = self.objects.get_mut(number) {
-            object.users.remove(&pid);
-            if object.users.is_empty() {
-                self.idle_objects.insert(number, Instant::now());
-            }
-        }
-    }
-
     fn exited(&mut self, pid: u32) {
         self.dirty.remove(&pid);
         self.processes.remove(pid);
@@ -380,192 +352,6 @@ impl Collector {
                 Ok(true) => {}
                 Ok(false) => _ = self.dirty.insert(pid),
                 Err(error) => self.troubles.no_room = Some(error.to_string()),
-            }
-        }
-    }
-
-    fn ask_table(&mut self, number: u32) {
-        let Some(object) = self.objects.get_mut(number) else { return };
-        if let (TableState::Unasked, Some(file)) = (&object.table, &object.file) {
-            self.builders.ask(number, file.clone(), object.trusted);
-            object.table = TableState::Asked;
-        }
-    }
-
-    /// Puts finished tables in place and goes on with what waited for them.
-    fn take_tables(&mut self) {
-        self.builders.acknowledge();
-        let mut arrived = FxHashSet::default();
-        while let Some(built) = self.builders.take() {
-            let state = match built.table {
-                Ok(table) if table.rows.is_empty() => TableState::None("no unwind information".to_owned()),
-                Ok(table) => match self.tables.install(&table) {
-                    Ok(installed) => TableState::Installed(installed),
-                    Err(error) => {
-                        self.troubles.no_room = Some(error.to_string());
-                        TableState::None(error.to_string())
-                    }
-                },
-                Err(reason) => TableState::None(reason),
-            };
-            if let Some(object) = self.objects.get_mut(built.object) {
-                object.table = state;
-                self.dirty.extend(&object.users);
-            }
-            arrived.insert(built.object);
-        }
-        if !arrived.is_empty() {
-            let (ready, waiting) =
-                std::mem::take(&mut self.parked).into_iter().partition(|parked| arrived.contains(&parked.needs));
-            self.parked = waiting;
-            let ready: Vec<Parked> = ready;
-            ready.into_iter().for_each(|parked| self.walk_parked(parked));
-        }
-    }
-
-    /// Walks a deferred sample, now or when the tables that it needs are there.
-    fn resolve(&mut self, sample: Box<DeferredSample>) {
-        self.troubles.deferred += 1;
-        let pid = sample.key.pid;
-        let Some(process) = self.table.get(pid) else {
-            // one that was known has ended: the sample hit its very end, after the kernel had reported it
-            let (instance, stop) = match self.recent.get(&pid) {
-                Some(instance) => (*instance, Stop::Exiting),
-                None => (0, Stop::UnknownProcess),
-            };
-            let words = self.walker.unwalked(&sample, stop);
-            return self.count_words(&sample.key, instance, &words);
-        };
-        let instance = process.instance;
-        if !process.complete {
-            self.table.rescan(pid);
-            self.dirty.insert(pid);
-        }
-        let mut mappings = self.mappings_of(pid);
-        // a task in exec is in the old image or in neither, and /proc would show the new one
-        if !sample.execing && self.lies_outside(&sample, &mappings) {
-            mappings = self.look_again(pid, mappings);
-        }
-        self.walk_parked(Parked { sample, instance, mappings, needs: 0 });
-    }
-
-    fn lies_outside(&self, sample: &DeferredSample, mappings: &[Mapping]) -> bool {
-        let index = mappings.partition_point(|mapping| mapping.begin <= sample.registers.pc);
-        mappings[..index].last().is_none_or(|mapping| sample.registers.pc >= mapping.end)
-    }
-
-    /// A sample outside all mappings: what the kernel does not report (mremap) may be in /proc.
-    fn look_again(&mut self, pid: u32, mappings: Vec<Mapping>) -> Vec<Mapping> {
-        let attention = self.attention.entry(pid).or_default();
-        if attention.rescanned.is_some_and(|at| at.elapsed() < RESCAN_EVERY) {
-            return mappings;
-        }
-        attention.rescanned = Some(Instant::now());
-        match self.table.rescan(pid) {
-            Some(rescan) if !rescan.added.is_empty() => {
-                self.dirty.insert(pid);
-                self.mappings_of(pid)
-            }
-            _ => mappings,
-        }
-    }
-
-    fn walk_parked(&mut self, mut parked: Parked) {
-        parked.mappings.iter_mut().for_each(|mapping| point_at_table(mapping, &self.objects));
-        match self.walker.walk(&parked.sample, &parked.mappings, &self.tables) {
-            Walked::Stack(words) => {
-                let key = parked.sample.key;
-                self.open_perf_map(parked.instance, key.pid, &words);
-                self.note_outside(key.pid, &words);
-                self.count_words(&key, parked.instance, &words);
-            }
-            Walked::NeedsTable(number) => {
-                self.warm(parked.sample.key.pid);
-                self.ask_table(number);
-                parked.needs = number;
-                self.parked.push(parked);
-            }
-        }
-    }
-
-    /// A process that is sampled will be sampled again: all its tables are made now.
-    fn warm(&mut self, pid: u32) {
-        let Some(attention) = self.attention.get_mut(&pid) else { return };
-        if !attention.hot {
-            attention.hot = true;
-            let objects = attention.objects.clone();
-            objects.iter().for_each(|object| self.ask_table(*object));
-        }
-    }
-
-    /// A process whose samples keep falling outside all that it maps is not asked about again until that changes.
-    fn note_outside(&mut self, pid: u32, words: &[u64]) {
-        let Some(Word::End { stop, .. }) = words.last().map(|word| Word::decode(*word)) else { return };
-        if stop != Stop::NoMapping as u8 {
-            return;
-        }
-        let Some(attention) = self.attention.get_mut(&pid) else { return };
-        attention.outside += 1;
-        if attention.outside == SETTLED_AFTER && !self.dirty.contains(&pid) {
-            let mappings = self.mappings_of(pid);
-            match self.processes.set(pid, &mappings, flags::SETTLED, self.as_of) {
-                Ok(true) => {}
-                Ok(false) => _ = self.dirty.insert(pid),
-                Err(error) => self.troubles.no_room = Some(error.to_string()),
-            }
-        }
-    }
-
-    fn count_words(&mut self, key: &CountKey, instance: u64, words: &[u64]) {
-        if let Some(node) = self.stacks.intern(words) {
-            self.count(key, instance, node, 1);
-        }
-    }
-
-    fn count(&mut self, key: &CountKey, instance: u64, node: Node, count: u64) {
-        let thread = RawThread { instance, pid: key.pid, tid: key.tid, comm: key.comm };
-        self.stacks.count(thread, node, count);
-    }
-
-    /// Fetches the counts since the last time.
-    pub(crate) fn drain_counts(&mut self) {
-        self.counted_at = Instant::now();
-        let memory_waits = self.tables.has_retired() || self.processes.has_retired();
-        self.counts.switch();
-        if memory_waits {
-            // what was retired before the switch is read by nobody now
-            self.tables.reclaim();
-            self.processes.reclaim();
-        }
-        self.pump();
-        let mut counted: Vec<(CountKey, u64)> = Vec::new();
-        let result = self.counts.empty(&mut |key, count| counted.push((*key, count)));
-        if let Err(error) = result {
-            self.troubles.counts_error = Some(error.to_string());
-        }
-        for (key, count) in counted {
-            let instance = self.recent.get(&key.pid).copied().unwrap_or(0);
-            match self.stacks.find(&key) {
-                Some(node) => self.count(&key, instance, node, count),
-                None => self.troubles.missing_stacks += count,
-            }
-        }
-    }
-
-    fn free_idle_tables(&mut self) {
-        let idle: Vec<u32> = self
-            .idle_objects
-            .iter()
-            .filter(|(_, since)| since.elapsed() >= TABLE_LINGERS)
-            .map(|(number, _)| *number)
-            .collect();
-        for number in idle {
-            self.idle_objects.remove(&number);
-            let Some(object) = self.objects.get_mut(number) else { continue };
-            if let TableState::Installed(_) = object.table
-                && let TableState::Installed(installed) = std::mem::replace(&mut object.table, TableState::Unasked)
-            {
-                self.tables.remove(installed);
             }
         }
     }
