@@ -116,7 +116,8 @@ pub struct Finished {
     pub counters: Vec<(Counter, u64)>,
     /// What drove the sampling.
     pub event: Event,
-    /// Times that the sampler should have run, where a timer drives it: CPUs x time x frequency.
+    /// Times that the sampler should have run on CPUs that were not idle, where a timer drives it: by the CPU time that
+    /// /proc/stat has of the recording. An idle CPU may stop its timer.
     pub ticks: Option<u64>,
 }
 
@@ -127,8 +128,9 @@ pub struct Recording {
     collector: Collector,
     counters: PerCpuArray<MapData, [u64; Counter::COUNT]>,
     event: Event,
-    /// Ticks of all CPUs together that are due in a second.
-    ticks_per_second: u64,
+    frequency: u32,
+    /// CPU time of the machine, in seconds, at the start and at the end.
+    busy: [Option<f64>; 2],
     started: Instant,
     started_at: SystemTime,
     ended: Option<Duration>,
@@ -187,7 +189,8 @@ impl Recording {
             collector,
             counters: sampler.counters,
             event,
-            ticks_per_second: cpus.len() as u64 * u64::from(options.frequency),
+            frequency: options.frequency,
+            busy: [busy_seconds(), None],
             started: Instant::now(),
             started_at: SystemTime::now(),
             ended: None,
@@ -223,6 +226,7 @@ impl Recording {
     pub fn stop(&mut self) {
         if self.bpf.take().is_some() {
             self.ended = Some(self.started.elapsed());
+            self.busy[1] = busy_seconds();
         }
     }
 
@@ -238,8 +242,10 @@ impl Recording {
         profile.meta.event = self.event.name().to_owned();
         profile.meta.losses = losses(&counters, &self.collector.troubles);
         let no_tables = no_tables(&self.collector);
-        let ticks = self.ticks_per_second as f64 * profile.meta.duration.as_secs_f64();
-        let ticks = (self.event == Event::CpuClock).then_some(ticks as u64);
+        let ticks = match (self.event, self.busy) {
+            (Event::CpuClock, [Some(from), Some(to)]) => Some(((to - from) * f64::from(self.frequency)) as u64),
+            _ => None,
+        };
         Finished { profile, unnamed, no_tables, troubles: self.collector.troubles, counters, event: self.event, ticks }
     }
 
@@ -338,6 +344,15 @@ fn sizes(cpus: &[u32], frequency: u32, follow: bool) -> Sizes {
         copy,
         follow,
     }
+}
+
+/// CPU time of all CPUs since boot that was neither idle nor stolen, in seconds (proc_stat(5): user, nice, system, irq,
+/// softirq).
+fn busy_seconds() -> Option<f64> {
+    let stat = std::fs::read_to_string("/proc/stat").ok()?;
+    let fields: Vec<f64> = stat.lines().next()?.split_whitespace().skip(1).filter_map(|f| f.parse().ok()).collect();
+    let busy: f64 = [0, 1, 2, 5, 6].iter().filter_map(|index| fields.get(*index)).sum();
+    Some(busy / rustix::param::clock_ticks_per_second() as f64)
 }
 
 /// A file stays open for each executable object: take what the hard limit allows.

@@ -9,6 +9,17 @@ use clap_complete::Shell;
 
 use crate::exit;
 
+const EXAMPLES: &str = "Examples:\n  \
+    sudo wholestack record                     the whole machine, until Ctrl-C\n  \
+    sudo wholestack record -p 4711 -d 10       a process and its children, for ten seconds\n  \
+    sudo wholestack record -- make -j8         a command, until it ends\n  \
+    wholestack check                           what this machine allows";
+const RECORD_EXAMPLES: &str = "Examples:\n  \
+    sudo wholestack record                              the whole machine, until Ctrl-C\n  \
+    sudo wholestack record -p 4711 -d 10 -o out.html    a process and its children, for ten seconds\n  \
+    sudo wholestack record -F 999 --lines -- ./a.out    a command, at 999 Hz, with source lines\n  \
+    sudo wholestack record -o x.html -o x.pb.gz         several outputs of one recording";
+
 /// A whole-system, whole-stack sampling profiler for Linux.
 #[derive(Parser, Debug)]
 #[command(
@@ -18,12 +29,8 @@ use crate::exit;
     long_about = "wholestack samples what the CPUs of a machine do and shows it as a flame graph. It needs no frame pointers, no \
         restart, no agent and no flags in what it records: kernel and native code are unwound by their own unwind \
         information, in the kernel, by BPF.",
-    after_help = "Examples:\n  \
-        sudo wholestack record                     the whole machine, until Ctrl-C\n  \
-        sudo wholestack record -p 4711 -d 10       a process and its children, for ten seconds\n  \
-        sudo wholestack record -- make -j8         a command, until it ends\n  \
-        wholestack check                           what this machine allows",
-    after_long_help = exit::HELP,
+    after_help = EXAMPLES,
+    after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP),
     subcommand_required = true,
     arg_required_else_help = true
 )]
@@ -66,15 +73,12 @@ pub(crate) enum Command {
     long_about = "Record what runs and write it as a flame graph.\n\n\
         Without a process and without a command, the whole machine is recorded. Recording ends with Ctrl-C, with the \
         command, with the last recorded process, or after the given time.",
-    after_help = "Examples:\n  \
-        sudo wholestack record                              the whole machine, until Ctrl-C\n  \
-        sudo wholestack record -p 4711 -d 10 -o out.html    a process and its children, for ten seconds\n  \
-        sudo wholestack record -F 999 --lines -- ./a.out    a command, at 999 Hz, with source lines\n  \
-        sudo wholestack record -o x.html -o x.pb.gz         several outputs of one recording",
-    after_long_help = exit::HELP
+    after_help = RECORD_EXAMPLES,
+    after_long_help = format!("{RECORD_EXAMPLES}\n\n{}", exit::HELP)
 )]
 pub(crate) struct Record {
-    /// Process to record, with all its threads and the children that it makes; may be given several times
+    /// Process to record, with all its threads and the children that it makes from now on; may be given several times.
+    /// Ends with the last of them
     #[arg(short, long = "pid", value_name = "PID", value_parser = ValueParser::from(clap::value_parser!(u32).range(1..)))]
     pub(crate) pid: Vec<u32>,
 
@@ -82,7 +86,7 @@ pub(crate) struct Record {
     #[arg(short = 'F', long, value_name = "HZ", default_value_t = 99, value_parser = ValueParser::from(clap::value_parser!(u32).range(1..=10_000)))]
     pub(crate) frequency: u32,
 
-    /// Stop after this time: seconds, or with a unit: 500ms, 10s, 5m, 1h
+    /// Stop after this time: seconds, or with a unit: 500ms, 10s, 5m, 1h. A command that has not ended goes on
     #[arg(short, long, value_name = "DURATION", value_parser = duration)]
     pub(crate) duration: Option<std::time::Duration>,
 
@@ -141,6 +145,16 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn both_helps_have_examples_and_the_long_one_exit_codes() {
+        let mut command = Arguments::command();
+        let record = command.find_subcommand_mut("record").expect("record");
+        let (short, long) = (record.render_help().to_string(), record.render_long_help().to_string());
+        assert!(short.contains("Examples:") && long.contains("Examples:") && long.contains("Exit codes:"));
+        let long = command.render_long_help().to_string();
+        assert!(long.contains("Examples:") && long.contains("Exit codes:"));
     }
 
     #[test]

@@ -7,8 +7,8 @@ use crate::say::say;
 /// Text of `--help` on exit codes.
 pub(crate) const HELP: &str = "\
 Exit codes:
-  0    done, also when ended by Ctrl-C; with a command that ended, its own code, or 128 and the number of the signal
-       that killed it
+  0    done, also by Ctrl-C; with a command that ended, its own code
+       (128 and the number of the signal, if one killed it)
   1    the recording or the writing of its result failed
   2    the command line is wrong, or an output cannot be written there
   3    this machine or user does not allow it; `wholestack check` says what is missing

@@ -15,7 +15,7 @@ use abi::word::{TAG_SHIFT, Word};
 use aya::maps::{HashMap, MapData, RingBuf};
 use processes::{Change, Event, ProcessTable, Sideband, TimedEvent};
 use rustc_hash::{FxHashMap, FxHashSet};
-use symbols::PerfMap;
+use symbols::{PerfMap, PerfMapError};
 
 use crate::builders::Builders;
 use crate::counts::Counts;
@@ -61,6 +61,8 @@ pub struct Troubles {
     pub no_room: Option<String>,
     /// The counts could not be read.
     pub counts_error: Option<String>,
+    /// The last perf map that was there and was not used.
+    pub perf_map: Option<String>,
 }
 
 /// A deferred sample that waits for a table.
@@ -235,7 +237,12 @@ impl Collector {
         if jit {
             let opened = self.perf_maps.entry(instance).or_insert(None);
             if opened.is_none() {
-                *opened = PerfMap::open(pid).ok();
+                match PerfMap::open(pid) {
+                    Ok(map) => *opened = Some(map),
+                    // most have none, or make it later
+                    Err(PerfMapError::Missing(_) | PerfMapError::Process { .. }) => {}
+                    Err(error) => self.troubles.perf_map = Some(error.to_string()),
+                }
             }
         }
     }

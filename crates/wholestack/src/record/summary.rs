@@ -8,8 +8,8 @@ use crate::say::say;
 
 /// Processes that are listed at most.
 const PROCESSES: usize = 10;
-/// Ticks from which on starting and stopping make no difference.
-const MOST_TICKS_OF_STARTING: u64 = 200;
+/// Ticks from which on starting, stopping and the coarse accounting of CPU time make no difference.
+const TICKS_THAT_TELL: u64 = 500;
 /// Reasons that are listed at most, for all and for each process.
 const REASONS: usize = 5;
 
@@ -87,7 +87,7 @@ fn print_losses(finished: &Finished) {
     if troubles.bad_records > 0 {
         say!("  {} records of the sampler could not be read", troubles.bad_records);
     }
-    for trouble in [&troubles.no_room, &troubles.counts_error].into_iter().flatten() {
+    for trouble in [&troubles.no_room, &troubles.counts_error, &troubles.perf_map].into_iter().flatten() {
         say!("  {trouble}");
     }
     let of =
@@ -99,17 +99,15 @@ fn print_losses(finished: &Finished) {
     }
 }
 
-/// A tick that comes while the sampler still works on the last one never happens, and nothing counts it. So does one of a
-/// virtual CPU that is not running.
+/// A tick that comes while the sampler still works on the last one never happens, and nothing counts it.
 fn print_ticks(finished: &Finished) {
-    let taken = finished.counters.iter().find(|(counter, _)| *counter == Counter::Samples).map_or(0, |found| found.1);
-    let Some(due) = finished.ticks.filter(|due| *due >= MOST_TICKS_OF_STARTING) else { return };
+    let of =
+        |wanted: Counter| finished.counters.iter().find(|(counter, _)| *counter == wanted).map_or(0, |found| found.1);
+    let taken = of(Counter::Samples).saturating_sub(of(Counter::Idle));
+    let Some(due) = finished.ticks.filter(|due| *due >= TICKS_THAT_TELL) else { return };
     let missing = due.saturating_sub(taken);
-    if missing * 50 > due {
-        say!(
-            "  {} of the ticks never came: samples took longer than their period, or a virtual CPU was not running",
-            share(missing, due)
-        );
+    if missing * 10 > due {
+        say!("  {} of the ticks of busy CPUs never came: samples took longer than their period", share(missing, due));
     }
 }
 
