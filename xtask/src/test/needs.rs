@@ -8,7 +8,7 @@ use crate::install::Apt;
 /// A program, and how to get it.
 #[derive(Debug)]
 pub struct Need {
-    /// Names in `PATH`, of which one is enough.
+    /// Names in `PATH`, or paths, of which one is enough.
     pub programs: &'static [&'static str],
     /// Debian's packages.
     pub packages: &'static [&'static str],
@@ -28,7 +28,12 @@ const NEEDS: &[Need] = &[
     need(&["xz"], &["xz-utils"], "compressed symbol tables"),
     need(&["dwz"], &["dwz"], "shared debug information"),
     need(&["python3"], &["python3"], "its XML parser reads SVG files"),
-    need(&["go"], &["golang-go"], "its pprof reads our profiles"),
+    need(&["/usr/bin/python3"], &["python3"], "a real program to sample"),
+    need(&["java"], &["default-jdk-headless"], "a real program to sample"),
+    need(&["node"], &["nodejs"], "a real program to sample"),
+    need(&["go"], &["golang-go"], "its programs are sampled, and its pprof reads our profiles"),
+    need(&["sqlite3"], &["sqlite3"], "a real program to sample"),
+    need(&["setcap"], &["libcap2-bin"], "recording without root"),
     need(
         &["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"],
         &["chromium"],
