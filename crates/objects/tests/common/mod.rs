@@ -25,10 +25,12 @@ pub fn compile(directory: &Path, source: &str, flags: &[&str]) -> PathBuf {
     path
 }
 
-/// The shared libraries that this process has mapped, and its own executable.
+/// The shared libraries that this process has mapped, and its own executable. Not what other tests, in other threads, have
+/// mapped to read it.
 pub fn mapped_files() -> Vec<PathBuf> {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-    let paths = maps.lines().filter_map(|line| line.split_whitespace().nth(5)).filter(|path| path.starts_with('/'));
+    let executable = maps.lines().filter(|line| line.split_whitespace().nth(1).is_some_and(|mode| mode.contains('x')));
+    let paths = executable.filter_map(|line| line.split_whitespace().nth(5)).filter(|path| path.starts_with('/'));
     let mut paths: Vec<PathBuf> = paths.map(PathBuf::from).filter(|path| path.exists()).collect();
     paths.sort();
     paths.dedup();
