@@ -13,7 +13,6 @@ use crate::ring::DeferredSample;
 impl Collector {
     /// Walks a deferred sample, now or when the tables that it needs are there.
     pub(super) fn resolve(&mut self, sample: Box<DeferredSample>) {
-        self.troubles.deferred += 1;
         let pid = sample.key.pid;
         let Some(process) = self.table.get(pid) else {
             // one that was known has ended: the sample hit its very end, after the kernel had reported it

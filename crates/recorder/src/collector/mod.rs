@@ -55,8 +55,6 @@ pub struct Troubles {
     pub missing_stacks: u64,
     /// Records of the ring buffer that could not be decoded.
     pub bad_records: u64,
-    /// Samples that were deferred and walked here.
-    pub deferred: u64,
     /// The last refusal of room for a process or a table.
     pub no_room: Option<String>,
     /// The counts could not be read.
