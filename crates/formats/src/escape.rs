@@ -45,8 +45,9 @@ pub(crate) fn folded(text: &str) -> Cow<'_, str> {
         return Cow::Borrowed("\\u{}");
     }
     let inner = text.trim_matches(' ');
-    if inner.len() == text.len() && !text.contains(|c| steers(c) || matches!(c, ';' | '\\')) && !text.starts_with("# ")
-    {
+    // alone, it may stand before the blank of the count
+    let is_comment = text == "#" || text.starts_with("# ");
+    if inner.len() == text.len() && !text.contains(|c| steers(c) || matches!(c, ';' | '\\')) && !is_comment {
         return Cow::Borrowed(text);
     }
     let before = text.len() - text.trim_start_matches(' ').len();
@@ -57,7 +58,7 @@ pub(crate) fn folded(text: &str) -> Cow<'_, str> {
         match c {
             '\\' => out.push_str("\\\\"),
             ' ' if outside => push_escaped(&mut out, c),
-            '#' if at == 0 && text.starts_with("# ") => push_escaped(&mut out, c),
+            '#' if at == 0 && is_comment => push_escaped(&mut out, c),
             c if c == ';' || steers(c) => push_escaped(&mut out, c),
             c => out.push(c),
         }
@@ -108,6 +109,8 @@ mod tests {
         assert_eq!(folded("  x "), "\\u{20}\\u{20}x\\u{20}");
         assert_eq!(folded("  "), "\\u{20}\\u{20}");
         assert_eq!(folded("# x"), "\\u{23} x");
+        assert_eq!(folded("#"), "\\u{23}");
+        assert_eq!(folded("#x"), "#x");
         assert_eq!(folded(""), "\\u{}");
     }
 

@@ -19,7 +19,7 @@
 //! | `;`, control characters, line separators, blanks other than the plain one, invisible and direction marks | `\u{HEX}` |
 //! | a plain blank at the beginning or the end | `\u{20}` |
 //! | a blank before a last word of digits, in the innermost frame | `\u{20}` |
-//! | `#` before a blank at the beginning, which would be a comment | `\u{23}` |
+//! | `#` at the beginning, before a blank or alone, which would be a comment | `\u{23}` |
 //! | the `]` of a name that ends like a kind (`_[k]`) without being one | `\u{5d}` |
 //! | nothing at all | `\u{}` |
 

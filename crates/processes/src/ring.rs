@@ -63,20 +63,35 @@ impl SidebandRing {
     /// The step and the kernel's error; `EINVAL` from `perf_event_open` where `build_ids` is not supported.
     pub fn open(cpu: u32, options: RingOptions) -> Result<SidebandRing, RingError> {
         let fd = open_event(cpu, options).map_err(RingError::Open)?;
+        let data_size = options.data_pages.saturating_mul(rustix::param::page_size());
+        let ring = SidebandRing::map(fd, cpu, data_size)?;
+        // SAFETY: the descriptor is that of a perf event, and the call takes a number only.
+        match unsafe { ioctls::ENABLE(ring.fd.as_raw_fd(), 0) } {
+            -1 => Err(RingError::Enable(io::Error::last_os_error())),
+            _ => Ok(ring),
+        }
+    }
+
+    fn map(fd: OwnedFd, cpu: u32, data_size: usize) -> Result<SidebandRing, RingError> {
         let page_size = rustix::param::page_size();
-        let data_size = options.data_pages.saturating_mul(page_size);
         let length = data_size.saturating_add(page_size);
         let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
         // SAFETY: a new mapping at a place of the kernel's choice touches no memory that is in use.
         let base = unsafe { mmap(ptr::null_mut(), length, protection, flags, &fd, 0) };
         let base = base.map_err(|error| RingError::Map(error.into()))?;
         let base = NonNull::new(base.cast()).ok_or_else(|| RingError::Map(io::ErrorKind::OutOfMemory.into()))?;
-        let ring = SidebandRing { fd, cpu, base, page_size, data_size, tail: 0, record: Vec::new() };
-        // SAFETY: the descriptor is that of a perf event, and the call takes a number only.
-        match unsafe { ioctls::ENABLE(ring.fd.as_raw_fd(), 0) } {
-            -1 => Err(RingError::Enable(io::Error::last_os_error())),
-            _ => Ok(ring),
-        }
+        Ok(SidebandRing { fd, cpu, base, page_size, data_size, tail: 0, record: Vec::new() })
+    }
+
+    /// A ring over a file of `data_size` bytes and a control page before them, for the fuzz targets: no event is behind
+    /// it.
+    ///
+    /// # Errors
+    /// [`RingError::Map`].
+    #[cfg(fuzzing)]
+    #[doc(hidden)]
+    pub fn over(fd: OwnedFd, data_size: usize) -> Result<SidebandRing, RingError> {
+        SidebandRing::map(fd, 0, data_size)
     }
 
     /// The CPU whose records these are.

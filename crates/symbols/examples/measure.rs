@@ -3,7 +3,7 @@
 
 use std::process::Command;
 use std::time::Instant;
-use symbols::{NativeNamer, ObjectFile};
+use symbols::{NamedFile, NativeNamer, ObjectFile};
 
 const SAMPLES: u64 = 5000;
 
@@ -30,21 +30,17 @@ fn main() {
         };
         let offsets: Vec<u64> = (0..SAMPLES).map(|_| start + random() % size).collect();
         let file = ObjectFile::open(path.as_ref()).unwrap_or_else(|reason| panic!("{path}: {reason}"));
-        let mut namer = NativeNamer::new();
         let begin = Instant::now();
-        let named = namer.name(&file, &offsets);
-        let first = begin.elapsed();
-        let again = Instant::now();
-        namer.name(&file, &offsets);
-        let again = again.elapsed();
+        let NamedFile { named, reasons } = NativeNamer::new().name(&file, &offsets);
+        let took = begin.elapsed();
         let share = |count: usize| 100.0 * count as f64 / SAMPLES as f64;
         let with_name = named.iter().filter(|named| !named.functions.is_empty()).count();
         let with_line = named.iter().filter(|named| named.functions.iter().any(|function| function.line != 0)).count();
         println!(
-            "{path}: {:.1} % named, {:.1} % with lines, first {first:.0?}, again {again:.0?}, {:?}",
+            "{path}: {:.1} % named, {:.1} % with lines, {took:.0?}, {:?}",
             share(with_name),
             share(with_line),
-            namer.reasons(&file).iter().map(ToString::to_string).collect::<Vec<_>>(),
+            reasons.iter().map(ToString::to_string).collect::<Vec<_>>(),
         );
     }
 }

@@ -1,20 +1,64 @@
 //! C++ and Rust names as people write them, whatever the name.
 
 use cpp_demangle::{BorrowedSymbol, DemangleOptions};
-use std::borrow::Cow;
 use std::fmt::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// The longest name in bytes, mangled or demangled; a longer one is cut and ends in an ellipsis.
 pub const MAX_NAME: usize = 64 << 10;
 
+/// How long names may take that take long, all together. A name of some hundred bytes can be made that takes the parser of
+/// C++ names 0.1 s, and a program can have any number of them.
+const MAX_SLOW: Duration = Duration::from_secs(5);
+/// Time that a name takes long beyond. Sound names take less than a tenth of it.
+const SLOW: Duration = Duration::from_millis(1);
+
+/// Demangles names until too much time has gone into slow ones, of all threads together.
+#[derive(Default, Debug)]
+pub(crate) struct Demangler {
+    slow_ns: AtomicU64,
+}
+
+impl Demangler {
+    /// [`demangle`], or the name as it is.
+    pub(crate) fn name(&self, raw: &[u8]) -> String {
+        if self.is_exhausted() {
+            return cut(String::from_utf8_lossy(raw.get(..=MAX_NAME).unwrap_or(raw)).into_owned());
+        }
+        let before = cpu_time();
+        let name = demangle(raw);
+        self.count(cpu_time().saturating_sub(before));
+        name
+    }
+
+    /// Whether names stay as they are from now on.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        Duration::from_nanos(self.slow_ns.load(Ordering::Relaxed)) > MAX_SLOW
+    }
+
+    fn count(&self, time: Duration) {
+        if time > SLOW {
+            // u64 has room for 500 years
+            self.slow_ns.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Time that this thread has run: on a busy machine, others' time is not counted.
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
 /// The name as people write it: C++ (Itanium) and Rust (legacy and v0) names are demangled, Rust's without their
 /// hash; others stay. The version of a versioned symbol is dropped. Bytes that are not UTF-8 are replaced.
 pub fn demangle(raw: &[u8]) -> String {
-    if raw.len() > MAX_NAME {
-        return cut(String::from_utf8_lossy(&raw[..MAX_NAME]));
-    }
-    let Ok(name) = std::str::from_utf8(raw) else { return String::from_utf8_lossy(raw).into_owned() };
+    let Some(name) = std::str::from_utf8(raw).ok().filter(|name| name.len() <= MAX_NAME) else {
+        // one byte more than is shown: a name that is longer is seen to be
+        return cut(String::from_utf8_lossy(raw.get(..=MAX_NAME).unwrap_or(raw)).into_owned());
+    };
     let (base, version) = match name.split_once('@') {
         Some((base, version)) if !base.is_empty() => (base, version),
         _ => (name, ""),
@@ -23,7 +67,7 @@ pub fn demangle(raw: &[u8]) -> String {
     if version == "plt" {
         text.push_str("@plt");
     }
-    text
+    cut(text)
 }
 
 /// The demangled name of a mangled one.
@@ -67,7 +111,7 @@ impl Bounded {
     fn finish(self, complete: bool) -> Option<String> {
         match (complete, self.full) {
             (true, _) => Some(self.text),
-            (false, true) => Some(cut(self.text.into())),
+            (false, true) => Some(self.text + "…"),
             (false, false) => None,
         }
     }
@@ -84,9 +128,12 @@ impl Write for Bounded {
     }
 }
 
-fn cut(text: Cow<'_, str>) -> String {
-    let mut text = text.into_owned();
-    text.push('…');
+/// A name of at most [`MAX_NAME`] bytes; of a longer one the beginning and an ellipsis.
+pub(crate) fn cut(mut text: String) -> String {
+    if text.len() > MAX_NAME {
+        text.truncate(text.floor_char_boundary(MAX_NAME));
+        text.push('…');
+    }
     text
 }
 
@@ -124,6 +171,33 @@ mod tests {
         assert_eq!(demangle(nested.as_bytes()), nested);
     }
 
+    #[test]
+    fn no_way_of_writing_a_name_makes_it_too_long() {
+        let longest = MAX_NAME + '…'.len_utf8();
+        // each byte that is no UTF-8 is shown as three
+        assert_eq!(demangle(&vec![0xff; MAX_NAME]).len(), MAX_NAME / 3 * 3 + 3);
+        assert!(demangle(&vec![0xff; MAX_NAME + 1]).len() <= longest);
+        // a short name and a long tail
+        let tail = format!("_Z3foov.{}", "a".repeat(MAX_NAME - 20));
+        assert!(demangle(tail.as_bytes()).len() <= longest);
+        let stub = format!("{}@plt", "x".repeat(MAX_NAME - 4));
+        assert!(demangle(stub.as_bytes()).len() <= longest);
+    }
+
+    #[test]
+    fn names_that_take_too_long_stay_as_they_are() {
+        let demangler = Demangler::default();
+        assert_eq!(demangler.name(b"_Z3foov"), "foo()");
+        demangler.count(SLOW);
+        assert_eq!(demangler.slow_ns.load(Ordering::Relaxed), 0, "not slow");
+        demangler.count(MAX_SLOW);
+        assert_eq!(demangler.name(b"_Z3foov"), "foo()");
+        demangler.count(2 * SLOW);
+        assert!(demangler.is_exhausted());
+        assert_eq!(demangler.name(b"_Z3foov"), "_Z3foov");
+        assert!(demangler.name(&vec![0xff; MAX_NAME]).len() <= MAX_NAME + '…'.len_utf8());
+    }
+
     /// A short name whose substitutions double at each step must not become gigabytes.
     #[test]
     fn names_that_explode_are_cut() {
@@ -152,8 +226,8 @@ mod tests {
             raw in prop::collection::vec(any::<u8>(), 0..60),
         ) {
             let name = format!("{prefix}{tail}");
-            prop_assert!(demangle(name.as_bytes()).len() <= MAX_NAME + 8);
-            prop_assert!(demangle(&raw).len() <= MAX_NAME + 8);
+            prop_assert!(demangle(name.as_bytes()).len() <= MAX_NAME + 3);
+            prop_assert!(demangle(&raw).len() <= MAX_NAME + 3);
         }
     }
 }

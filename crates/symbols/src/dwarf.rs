@@ -34,7 +34,7 @@ pub(crate) struct Place {
 pub(crate) struct DebugInfo {
     // before the sections, which it borrows
     context: Context<Slice>,
-    sections: Vec<Contents>,
+    _sections: Vec<Contents>,
 }
 
 /// Contents of a section.
@@ -61,7 +61,7 @@ impl DebugInfo {
             dwarf.set_sup(load(&common.file, &common.layout, &mut sections)?);
         }
         let context = Context::from_dwarf(dwarf).map_err(|error| Reason::BadDebugInfo(error.to_string()))?;
-        Ok(DebugInfo { context, sections })
+        Ok(DebugInfo { context, _sections: sections })
     }
 
     /// The functions at an address, innermost first; empty if the debug information has nothing there.
@@ -76,12 +76,6 @@ impl DebugInfo {
         }
         let thrown_away = outermost.zip(unit).is_some_and(|(offset, unit)| is_thrown_away(unit, offset, address));
         Ok(if thrown_away { Vec::new() } else { places })
-    }
-
-    /// Memory taken by copies, in bytes.
-    pub(crate) fn bytes(&self) -> usize {
-        let copied = |contents: &Contents| if let Contents::Copied(bytes) = contents { bytes.len() } else { 0 };
-        self.sections.iter().map(copied).sum()
     }
 }
 

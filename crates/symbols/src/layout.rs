@@ -3,7 +3,6 @@
 use object::elf::{FileHeader32, FileHeader64, NT_GNU_BUILD_ID, PF_X, PT_LOAD, SHF_EXECINSTR, SHT_NOBITS, SHT_NOTE};
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 use object::{FileKind, LittleEndian, ReadCache, ReadRef};
-use std::fs::File;
 use std::ops::Range;
 
 use crate::Reason;
@@ -13,6 +12,9 @@ use crate::contents::Input;
 const MAX_SECTIONS: usize = 100_000;
 /// The largest table of headers that is read, in bytes.
 const MAX_HEADERS: u64 = 64 << 20;
+/// The longest name of a section that is read, in bytes; those that matter are short. Thousands of sections may share
+/// one name that does not end.
+const MAX_SECTION_NAME: u64 = 256;
 
 /// A part of the file that is mapped.
 #[derive(Clone, Debug)]
@@ -42,12 +44,17 @@ impl Section {
         self.kind != SHT_NOBITS && self.size != 0
     }
 
+    /// Its addresses.
+    pub(crate) fn addresses(&self) -> Range<u64> {
+        self.address..self.address.saturating_add(self.size)
+    }
+
     /// The addresses of its code; empty for data.
     pub(crate) fn code(&self) -> Range<u64> {
         if self.flags & u64::from(SHF_EXECINSTR) == 0 {
             return 0..0;
         }
-        self.address..self.address.saturating_add(self.size)
+        self.addresses()
     }
 }
 
@@ -64,7 +71,7 @@ impl Layout {
     /// Reads the headers.
     pub(crate) fn read(input: &Input<'_>) -> Result<Layout, Reason> {
         match input {
-            Input::Memory(bytes) => read_any(*bytes),
+            Input::Memory(bytes) => read_any(Bounded(*bytes)),
             Input::File(file) => read_any(Bounded(&ReadCache::new(*file))),
         }
     }
@@ -155,11 +162,11 @@ fn read<'data, Elf: FileHeader<Endian = LittleEndian>, R: ReadRef<'data>>(data: 
     Ok(Layout { is_64: header.is_type_64(), machine: header.e_machine(endian), segments, sections })
 }
 
-/// Reads headers from a file by copy, never a large piece.
+/// Reads headers, never a large piece.
 #[derive(Clone, Copy)]
-struct Bounded<'a>(&'a ReadCache<&'a File>);
+struct Bounded<R>(R);
 
-impl<'a> ReadRef<'a> for Bounded<'a> {
+impl<'a, R: ReadRef<'a>> ReadRef<'a> for Bounded<R> {
     fn len(self) -> Result<u64, ()> {
         self.0.len()
     }
@@ -172,7 +179,8 @@ impl<'a> ReadRef<'a> for Bounded<'a> {
     }
 
     fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'a [u8], ()> {
-        self.0.read_bytes_at_until(range, delimiter)
+        let end = range.end.min(range.start.saturating_add(MAX_SECTION_NAME));
+        self.0.read_bytes_at_until(range.start..end, delimiter)
     }
 }
 
@@ -197,6 +205,21 @@ mod tests {
         assert_eq!(layout.address_of(0x1900), Some(0x3900));
         assert_eq!(layout.address_of(0x27ff), Some(0x47ff));
         assert_eq!(layout.address_of(0x2800), None);
+    }
+
+    /// Thousands of sections may have names in one string that does not end.
+    #[test]
+    fn endless_section_names_are_not_read() {
+        let mut bytes = std::fs::read("/proc/self/exe").unwrap();
+        let number = |at: usize, size: usize| {
+            bytes[at..at + size].iter().rev().fold(0, |sum, byte| sum << 8 | usize::from(*byte))
+        };
+        let (headers, names) = (number(40, 8), number(62, 2));
+        let (at, size) = (number(headers + names * 64 + 24, 8), number(headers + names * 64 + 32, 8));
+        bytes[at..at + size].fill(b'x');
+        let layout = Layout::read(&Input::Memory(&bytes)).unwrap();
+        assert!(size as u64 > MAX_SECTION_NAME && layout.sections.len() > 10);
+        assert!(layout.sections.iter().all(|section| section.name.len() as u64 <= MAX_SECTION_NAME));
     }
 
     proptest! {

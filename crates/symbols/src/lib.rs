@@ -11,9 +11,8 @@
 //! ```
 //! use symbols::{NativeNamer, ObjectFile};
 //! let file = ObjectFile::open("/proc/self/exe".as_ref())?;
-//! let mut namer = NativeNamer::new();
-//! let named = namer.name(&file, &[0x1000]);
-//! assert_eq!(named.len(), 1);
+//! let found = NativeNamer::new().name(&file, &[0x1000]);
+//! assert_eq!(found.named.len(), 1);
 //! # Ok::<(), symbols::Reason>(())
 //! ```
 
@@ -21,6 +20,9 @@ mod contents;
 mod debug_file;
 mod demangle;
 mod dwarf;
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod fuzzing;
 mod intervals;
 mod kernel;
 mod layout;
@@ -37,7 +39,7 @@ mod table;
 
 pub use demangle::{MAX_NAME, demangle};
 pub use kernel::{KernelName, KernelNamer};
-pub use native::{Function, Named, NativeNamer};
+pub use native::{Function, Named, NamedFile, NativeNamer};
 pub use object_file::ObjectFile;
 pub use perf_map::{PerfMap, PerfMapError};
 pub use reason::Reason;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::contents::Input;
 use crate::debug_file::{DebugFile, Places};
-use crate::demangle::demangle;
+use crate::demangle::Demangler;
 use crate::dwarf::DebugInfo;
 use crate::layout::Layout;
 use crate::native::{Function, Named};
@@ -12,7 +12,7 @@ use crate::symtab::{self, Kind};
 use crate::table::{SymbolTable, TableBuilder};
 use crate::{ObjectFile, Reason, mini, plt};
 
-/// All that names the code of one file.
+/// All that names the wanted code of one file.
 pub(crate) struct Loaded {
     layout: Layout,
     symbols: SymbolTable,
@@ -29,33 +29,35 @@ fn noted<T: Default>(found: Result<T, Reason>, reasons: &mut Vec<Reason>) -> T {
 }
 
 impl Loaded {
-    /// Reads all that can be found. What cannot be used costs its names, not the others, and leaves a reason.
-    pub(crate) fn read(object: &ObjectFile, directories: &[PathBuf]) -> Result<Loaded, Reason> {
+    /// Reads all that can be found for these file offsets. What cannot be used costs its names, not the others, and
+    /// leaves a reason.
+    pub(crate) fn read(object: &ObjectFile, offsets: &[u64], directories: &[PathBuf]) -> Result<Loaded, Reason> {
         let input = Input::File(&object.file);
         let layout = Layout::read(&input)?;
-        let (mut reasons, mut builder) = (Vec::new(), TableBuilder::default());
+        let addresses = offsets.iter().filter_map(|offset| layout.address_of(*offset)).collect();
+        let (mut reasons, mut builder) = (Vec::new(), TableBuilder::new(addresses));
         let mut full = noted(symtab::add(&mut builder, &input, &layout, Kind::Full), &mut reasons);
         let exported = noted(symtab::add(&mut builder, &input, &layout, Kind::Dynamic), &mut reasons);
         noted(plt::add(&mut builder, &input, &layout), &mut reasons);
 
         let places = Places::of(object, directories);
         let mut separate = None;
-        if full == 0 || !layout.has_debug_info() {
+        if !full || !layout.has_debug_info() {
             separate = places.debug_file(object, &layout, &mut reasons);
         }
         if let Some(DebugFile { file, layout }) = &separate {
-            full += noted(symtab::add(&mut builder, &Input::File(file), layout, Kind::Full), &mut reasons);
+            full |= noted(symtab::add(&mut builder, &Input::File(file), layout, Kind::Full), &mut reasons);
         }
-        full += noted(mini::add(&mut builder, &input, &layout), &mut reasons);
+        full |= noted(mini::add(&mut builder, &input, &layout), &mut reasons);
         let debug_info = debug_info(object, &layout, separate.as_ref(), &places, &mut reasons);
-        if full == 0 && debug_info.is_none() {
-            reasons.push(if exported == 0 { Reason::Stripped } else { Reason::OnlyExported });
+        if !full && debug_info.is_none() {
+            reasons.push(if exported { Reason::OnlyExported } else { Reason::Stripped });
         }
         Ok(Loaded { layout, symbols: builder.build(), debug_info, reasons })
     }
 
     /// The functions at a file offset.
-    pub(crate) fn name(&self, offset: u64) -> Result<Named, Reason> {
+    pub(crate) fn name(&self, offset: u64, demangler: &Demangler) -> Result<Named, Reason> {
         let Some(address) = self.layout.address_of(offset) else { return Ok(Named::default()) };
         let mut functions: Vec<Function> = Vec::new();
         if let Some(debug_info) = &self.debug_info {
@@ -68,26 +70,21 @@ impl Loaded {
                     let inlined = index != last;
                     // the symbol is what nm, gdb and perf call the function: `foo.cold`, `foo.constprop.0`
                     let symbol = if inlined { None } else { self.symbols.name(address) };
-                    let name = demangle(symbol.or(place.name.as_deref())?);
+                    let name = demangler.name(symbol.or(place.name.as_deref())?);
                     Some(Function { name, file: place.file, line: place.line, start_line: place.start_line, inlined })
                 })
                 .collect();
         }
         if functions.last().is_none_or(|last| last.inlined) {
-            functions.extend(self.symbol(offset));
+            functions.extend(self.symbol(offset, demangler));
         }
         Ok(Named { functions })
     }
 
     /// What the symbols alone say of a file offset.
-    pub(crate) fn symbol(&self, offset: u64) -> Option<Function> {
-        let name = demangle(self.symbols.name(self.layout.address_of(offset)?)?);
+    pub(crate) fn symbol(&self, offset: u64, demangler: &Demangler) -> Option<Function> {
+        let name = demangler.name(self.symbols.name(self.layout.address_of(offset)?)?);
         Some(Function { name, file: None, line: 0, start_line: 0, inlined: false })
-    }
-
-    /// Memory taken, in bytes.
-    pub(crate) fn bytes(&self) -> usize {
-        self.symbols.bytes() + self.debug_info.as_ref().map_or(0, DebugInfo::bytes)
     }
 }
 

@@ -17,9 +17,9 @@ const MAX_UNPACKED: u64 = 512 << 20;
 /// The largest dictionary of the compressor, in KiB; xz -9 takes 64 MiB.
 const MAX_MEMORY: u32 = 256 << 10;
 
-/// Adds the symbols; how many there are. The addresses are those of the file around it.
-pub(crate) fn add(builder: &mut TableBuilder, input: &Input<'_>, layout: &Layout) -> Result<usize, Reason> {
-    let Some(section) = layout.section(SECTION).filter(|section| section.has_contents()) else { return Ok(0) };
+/// Adds the symbols; whether there are any. The addresses are those of the file around it.
+pub(crate) fn add(builder: &mut TableBuilder, input: &Input<'_>, layout: &Layout) -> Result<bool, Reason> {
+    let Some(section) = layout.section(SECTION).filter(|section| section.has_contents()) else { return Ok(false) };
     let inner = unpack(&input.section(layout, section, MAX_PACKED)?, MAX_UNPACKED)?;
     let inner = Input::Memory(&inner);
     let layout = Layout::read(&inner).map_err(|reason| bad(SECTION, reason.to_string()))?;

@@ -1,15 +1,11 @@
 //! Names of code in executable files.
 
-use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
+use crate::demangle::Demangler;
 use crate::loaded::Loaded;
-use crate::object_file::Identity;
 use crate::{ObjectFile, Reason};
-
-/// How much memory the tables of all files may take before the oldest go, in bytes.
-const MAX_KEPT: usize = 1 << 30;
 
 /// A function at an address.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -35,19 +31,21 @@ pub struct Named {
     pub functions: Vec<Function>,
 }
 
-/// Names offsets in executable files. Keeps what it read of a file for the next time, up to 1 GiB in all; dropping it
-/// frees everything. Meant to be owned by one thread.
-pub struct NativeNamer {
-    directories: Vec<PathBuf>,
-    files: HashMap<Identity, Result<Loaded, Reason>>,
-    /// Oldest first.
-    order: Vec<Identity>,
+/// What is known of the code of a file.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct NamedFile {
+    /// What was asked for, one for each offset.
+    pub named: Vec<Named>,
+    /// Why the file has no names, or fewer than it could; empty if all is well.
+    pub reasons: Vec<Reason>,
 }
 
-impl std::fmt::Debug for NativeNamer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("NativeNamer").field("directories", &self.directories).field("files", &self.order).finish()
-    }
+/// Names offsets in executable files. It keeps nothing: what a file's names take in memory is freed when they are found.
+/// Several threads can use one.
+#[derive(Debug)]
+pub struct NativeNamer {
+    directories: Vec<PathBuf>,
+    demangler: Demangler,
 }
 
 impl Default for NativeNamer {
@@ -65,67 +63,52 @@ impl NativeNamer {
     /// A namer that looks for separate debug files in these directories, below the root directory of the process and
     /// then below our own.
     pub fn with_debug_directories(directories: Vec<PathBuf>) -> NativeNamer {
-        NativeNamer { directories, files: HashMap::new(), order: Vec::new() }
+        NativeNamer { directories, demangler: Demangler::default() }
     }
 
-    /// Names the code at file offsets, one result each. For a return address the caller has taken 1 off, so that it
-    /// is inside the call. If nothing has a name, [`reasons`](Self::reasons) says why.
-    pub fn name(&mut self, file: &ObjectFile, offsets: &[u64]) -> Vec<Named> {
-        let Ok(Ok(loaded)) = self.loaded(file) else { return vec![Named::default(); offsets.len()] };
-        offsets.iter().map(|offset| name_one(loaded, *offset)).collect()
+    /// Names the code at file offsets. For a return address the caller has taken 1 off, so that it is inside the call.
+    pub fn name(&self, file: &ObjectFile, offsets: &[u64]) -> NamedFile {
+        self.read(file, offsets).map_or_else(
+            |reason| NamedFile { named: vec![Named::default(); offsets.len()], reasons: vec![reason] },
+            |mut loaded| NamedFile {
+                named: offsets.iter().map(|offset| name_one(&mut loaded, *offset, &self.demangler)).collect(),
+                reasons: loaded.reasons,
+            },
+        )
     }
 
-    /// Why the file has no names, or fewer than it could; empty if all is well. Reads the file if that was not done.
-    pub fn reasons(&mut self, file: &ObjectFile) -> Vec<Reason> {
-        match self.loaded(file) {
-            Ok(Ok(loaded)) => loaded.reasons.clone(),
-            Ok(Err(reason)) => vec![reason.clone()],
-            Err(reason) => vec![reason],
-        }
-    }
-
-    fn loaded(&mut self, file: &ObjectFile) -> Result<&mut Result<Loaded, Reason>, Reason> {
-        let identity = file.unchanged()?;
-        if !self.files.contains_key(&identity) {
-            self.make_room();
-            let read = catch_unwind(AssertUnwindSafe(|| Loaded::read(file, &self.directories)));
-            let read = read.unwrap_or(Err(Reason::Panicked("symbols")));
-            // it may have been written to under our reading
-            file.unchanged()?;
-            self.files.insert(identity, read);
-            self.order.push(identity);
-        }
-        self.files.get_mut(&identity).ok_or(Reason::Changed)
-    }
-
-    /// Drops the oldest files until the rest is within the limit.
-    fn make_room(&mut self) {
-        let size =
-            |file: Option<&Result<Loaded, Reason>>| file.and_then(|file| file.as_ref().ok()).map_or(0, Loaded::bytes);
-        let mut kept: usize = self.files.values().map(|file| size(Some(file))).sum();
-        let mut oldest = 0;
-        while kept > MAX_KEPT && oldest < self.order.len() {
-            kept -= size(self.files.remove(&self.order[oldest]).as_ref());
-            oldest += 1;
-        }
-        self.order.drain(..oldest);
+    fn read(&self, file: &ObjectFile, offsets: &[u64]) -> Result<Loaded, Reason> {
+        file.unchanged()?;
+        let read = catch_unwind(AssertUnwindSafe(|| Loaded::read(file, offsets, &self.directories)));
+        // it may have been written to under our reading
+        file.unchanged()?;
+        read.unwrap_or(Err(Reason::Panicked("symbols")))
     }
 }
 
 /// Names one offset. Debug information that fails is noted once; the symbols remain.
-fn name_one(loaded: &mut Loaded, offset: u64) -> Named {
-    let named = catch_unwind(AssertUnwindSafe(|| loaded.name(offset)));
+fn name_one(loaded: &mut Loaded, offset: u64, demangler: &Demangler) -> Named {
+    let named = catch_unwind(AssertUnwindSafe(|| loaded.name(offset, demangler)));
     let panicked = named.is_err();
-    named.unwrap_or(Err(Reason::Panicked("debug information"))).unwrap_or_else(|reason| {
+    let named = named.unwrap_or(Err(Reason::Panicked("debug information"))).unwrap_or_else(|reason| {
         if panicked {
             loaded.debug_info = None;
         }
-        if !loaded.reasons.contains(&reason) && loaded.reasons.len() < 16 {
-            loaded.reasons.push(reason);
-        }
-        let symbol = catch_unwind(AssertUnwindSafe(|| loaded.symbol(offset)));
+        note(loaded, reason);
+        let symbol = catch_unwind(AssertUnwindSafe(|| loaded.symbol(offset, demangler)));
         Named { functions: symbol.ok().flatten().into_iter().collect() }
-    })
+    });
+    if demangler.is_exhausted() && !named.functions.is_empty() {
+        note(loaded, Reason::SlowNames);
+    }
+    named
+}
+
+/// Notes a reason once, and not too many.
+fn note(loaded: &mut Loaded, reason: Reason) {
+    if !loaded.reasons.contains(&reason) && loaded.reasons.len() < 16 {
+        loaded.reasons.push(reason);
+    }
 }
 
 #[cfg(test)]
@@ -133,11 +116,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_namer_can_move_to_a_worker() {
-        let mut namer = NativeNamer::new();
+    fn threads_share_a_namer() {
+        let namer = NativeNamer::new();
         let file = ObjectFile::open("/proc/self/exe".as_ref()).unwrap();
-        assert_eq!(namer.reasons(&file), []);
-        let named = std::thread::spawn(move || namer.name(&file, &[0])).join().unwrap();
-        assert_eq!(named, [Named::default()]);
+        let expected = NamedFile { named: vec![Named::default()], reasons: Vec::new() };
+        std::thread::scope(|scope| {
+            let threads = [0; 3].map(|_| scope.spawn(|| namer.name(&file, &[0])));
+            assert!(threads.into_iter().all(|thread| thread.join().unwrap() == expected));
+        });
     }
 }

@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use crate::demangle::MAX_NAME;
+use crate::demangle::{MAX_NAME, cut};
 use crate::intervals::Intervals;
 use crate::root::Root;
 
@@ -106,6 +106,11 @@ impl PerfMap {
         if owner != user && owner != 0 {
             return Err(PerfMapError::WrongOwner { path, owner, user });
         }
+        PerfMap::read_from(file, path)
+    }
+
+    /// Reads an open file; `path` is for errors.
+    pub(crate) fn read_from(file: File, path: PathBuf) -> Result<PerfMap, PerfMapError> {
         let mut map = PerfMap { file, path, read: 0, skipping: false, entries: Entries::default() };
         map.refresh()?;
         Ok(map)
@@ -149,6 +154,12 @@ impl PerfMap {
         self.entries.name(address)
     }
 
+    /// How many ranges have names.
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn ranges(&self) -> usize {
+        self.entries.ranges.len()
+    }
+
     /// How many lines were no entries.
     pub fn ignored(&self) -> u64 {
         self.entries.ignored
@@ -168,10 +179,8 @@ impl Entries {
             return;
         };
         let name_at = self.names.len();
-        self.names.push_str(&String::from_utf8_lossy(&name[..name.len().min(MAX_NAME)]));
-        if name.len() > MAX_NAME {
-            self.names.push('…');
-        }
+        // one byte more than is kept: a name that is longer is seen to be
+        self.names.push_str(&cut(String::from_utf8_lossy(name.get(..=MAX_NAME).unwrap_or(name)).into_owned()));
         match (u32::try_from(name_at), u32::try_from(self.names.len() - name_at)) {
             (Ok(at), Ok(length)) => self.ranges.put(start, end, (at, length)),
             _ => self.names.truncate(name_at),
@@ -282,7 +291,7 @@ mod tests {
             "ffffffffffffff 2 beyond",
         ];
         let map = open_lines(format!("{}\n2000 10 good\n", bad.join("\n")).as_bytes());
-        assert_eq!((map.lookup(0x2000), map.entries.ranges.len()), (Some("good"), 1));
+        assert_eq!((map.lookup(0x2000), map.ranges()), (Some("good"), 1));
         assert_eq!(map.ignored(), bad.len() as u64);
     }
 
@@ -295,6 +304,16 @@ mod tests {
         assert_eq!((map.lookup(0x1000), map.lookup(0x3000)), (Some("a\u{fffd}b"), Some("after")));
         let long = map.lookup(0x2000).unwrap();
         assert!(long.ends_with('…') && long.len() < MAX_NAME + 4, "{}", long.len());
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_do_not_make_a_name_too_long() {
+        let mut lines = b"1000 10 ".to_vec();
+        lines.extend(vec![0xff; MAX_NAME]);
+        lines.push(b'\n');
+        let map = open_lines(&lines);
+        let name = map.lookup(0x1000).unwrap();
+        assert!(name.ends_with('…') && name.len() <= MAX_NAME + '…'.len_utf8(), "{}", name.len());
     }
 
     #[test]

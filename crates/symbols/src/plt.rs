@@ -5,12 +5,17 @@ use std::collections::HashMap;
 
 use crate::Reason;
 use crate::contents::Input;
+use crate::demangle::MAX_NAME;
 use crate::layout::{Layout, Section};
 use crate::symtab::{Kind, Symbols};
 use crate::table::{Candidate, Name, TableBuilder};
 
+/// Sections of stubs.
+const NAMES: [&str; 4] = [".plt", ".plt.sec", ".plt.got", ".iplt"];
 /// The most that is read of a section of stubs or relocations, in bytes.
 const MAX_SECTION: u64 = 128 << 20;
+/// The most that the names of all stubs of a file may take, in bytes: many may have one long name.
+const MAX_NAMES: usize = 64 << 20;
 /// Behind every other name.
 const RANK: u16 = u16::MAX;
 
@@ -23,9 +28,12 @@ struct Slots {
     lazy: Vec<u64>,
 }
 
-/// Adds the PLT stubs of a file, each as `function@plt`.
+/// Adds the PLT stubs of a file, each as `function@plt`. Sections of which nothing is wanted are not read, and a large
+/// library's relocations, in which each stub's name is looked up, not either.
 pub(crate) fn add(builder: &mut TableBuilder, input: &Input<'_>, layout: &Layout) -> Result<(), Reason> {
-    let stubs: Vec<&Section> = layout.sections.iter().filter(|section| is_plt(section)).collect();
+    // one of each name: a sound file has no two
+    let mut stubs: Vec<&Section> = NAMES.iter().filter_map(|name| layout.section(name)).collect();
+    stubs.retain(|section| section.has_contents() && builder.wants_any(&section.addresses()));
     if stubs.is_empty() || !layout.is_64 || ![EM_X86_64, EM_AARCH64].contains(&layout.machine) {
         return Ok(());
     }
@@ -39,8 +47,8 @@ pub(crate) fn add(builder: &mut TableBuilder, input: &Input<'_>, layout: &Layout
             let Some(symbol) = slots.symbols.get(&slot).and_then(|index| symbols.get(*index as usize)) else {
                 continue;
             };
-            let name = symbols.name(symbol);
-            let Ok(offset) = u32::try_from(names.len()) else { break };
+            let name = symbols.name(symbol, MAX_NAME);
+            let Some(offset) = u32::try_from(names.len()).ok().filter(|_| names.len() < MAX_NAMES) else { break };
             if name.is_empty() {
                 continue;
             }
@@ -54,15 +62,10 @@ pub(crate) fn add(builder: &mut TableBuilder, input: &Input<'_>, layout: &Layout
     Ok(())
 }
 
-fn is_plt(section: &Section) -> bool {
-    matches!(section.name.as_str(), ".plt" | ".plt.sec" | ".plt.got" | ".iplt") && section.has_contents()
-}
-
 fn read_slots(input: &Input<'_>, layout: &Layout) -> Result<Slots, Reason> {
     let mut slots = Slots::default();
-    for section in &layout.sections {
-        let is_relocations = [SHT_RELA, SHT_REL].contains(&section.kind) && section.has_contents();
-        if !is_relocations || ![".rela.plt", ".rela.dyn", ".rel.plt", ".rel.dyn"].contains(&section.name.as_str()) {
+    for section in [".rela.plt", ".rela.dyn", ".rel.plt", ".rel.dyn"].iter().filter_map(|name| layout.section(name)) {
+        if ![SHT_RELA, SHT_REL].contains(&section.kind) || !section.has_contents() {
             continue;
         }
         let bytes = input.section(layout, section, MAX_SECTION)?;

@@ -47,6 +47,9 @@ pub enum Reason {
     /// Lines and inlined functions could not be read.
     #[error("debug information cannot be used: {0}")]
     BadDebugInfo(String),
+    /// Names were made to be slow to demangle: those that came later are shown as the file has them.
+    #[error("names take too long to demangle: they are shown as they are")]
+    SlowNames,
     /// A library gave up on the file in a way that should not happen.
     #[error("reading the file failed unexpectedly ({0})")]
     Panicked(&'static str),

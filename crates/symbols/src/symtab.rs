@@ -15,6 +15,9 @@ const MAX_TABLE: u64 = 1 << 30;
 /// would name other functions.
 const DYNAMIC_REACH: u64 = 64;
 
+/// How much of a name tells which of several is preferred, in bytes: ten bits of the rank.
+const RANKED: u16 = 1023;
+
 /// Which symbol table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
@@ -69,11 +72,18 @@ impl Symbols {
         self.bytes.chunks_exact(size).map(|bytes| parse(bytes, self.is_64))
     }
 
-    /// The raw name of a symbol.
-    pub(crate) fn name(&self, symbol: Symbol) -> &[u8] {
-        let rest = self.strings.get(symbol.name as usize..).unwrap_or_default();
-        rest.split(|byte| *byte == 0).next().unwrap_or_default()
+    /// The raw name of a symbol, or as much of it as `most` bytes.
+    pub(crate) fn name(&self, symbol: Symbol, most: usize) -> &[u8] {
+        string_at(&self.strings, symbol.name, most)
     }
+}
+
+/// The string at an offset of a string table, or as much of it as `most` bytes: a table may hold one endless string, to
+/// which millions of symbols point.
+pub(crate) fn string_at(strings: &[u8], offset: u32, most: usize) -> &[u8] {
+    let rest = strings.get(offset as usize..).unwrap_or_default();
+    let rest = rest.get(..most).unwrap_or(rest);
+    rest.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
 /// Parses a symbol; `bytes` has the size of one.
@@ -88,18 +98,23 @@ fn parse(bytes: &[u8], is_64: bool) -> Symbol {
     }
 }
 
-/// Adds the functions of a symbol table; how many there are.
-pub(crate) fn add(builder: &mut TableBuilder, input: &Input<'_>, layout: &Layout, kind: Kind) -> Result<usize, Reason> {
-    let Some(mut symbols) = Symbols::read(input, layout, kind)? else { return Ok(0) };
-    let before = builder.len();
+/// Adds the functions of a symbol table; whether it has any, wanted or not.
+pub(crate) fn add(builder: &mut TableBuilder, input: &Input<'_>, layout: &Layout, kind: Kind) -> Result<bool, Reason> {
+    let Some(mut symbols) = Symbols::read(input, layout, kind)? else { return Ok(false) };
     let strings = builder.strings(Vec::new());
+    let mut any = false;
     for symbol in symbols.iter() {
+        // first what takes no look at the name: it is in another place of the file for each symbol
+        if any && !builder.is_open_to(symbol.value, symbol.size) {
+            continue;
+        }
         if let Some(candidate) = candidate(symbol, &symbols, layout, kind, strings) {
             builder.add(candidate);
+            any = true;
         }
     }
     builder.fill(strings, std::mem::take(&mut symbols.strings));
-    Ok(builder.len() - before)
+    Ok(any)
 }
 
 /// What a symbol may name; `None` if it is no function.
@@ -109,7 +124,7 @@ fn candidate(symbol: Symbol, symbols: &Symbols, layout: &Layout, kind: Kind, str
     if !is_function && type_ != STT_NOTYPE || section == SHN_UNDEF || section == SHN_ABS {
         return None;
     }
-    let name = symbols.name(symbol);
+    let name = symbols.name(symbol, usize::from(RANKED));
     // local labels, mapping symbols ($x, $d) and notes of compilers are no functions
     if name.is_empty() || !is_function && matches!(name[0], b'.' | b'$') {
         return None;
@@ -149,5 +164,23 @@ fn rank(symbol: Symbol, is_function: bool, name: &[u8]) -> u16 {
         | u16::from(binding == STB_LOCAL) << 14
         | underscores << 11
         | u16::from(binding == STB_WEAK) << 10
-        | name.len().min(1023) as u16
+        | name.len().min(usize::from(RANKED)) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_are_read_to_their_end_or_not_far() {
+        let strings = b"\0main\0endless";
+        assert_eq!(string_at(strings, 1, 100), b"main");
+        assert_eq!(string_at(strings, 3, 100), b"in");
+        assert_eq!(string_at(strings, 1, 2), b"ma");
+        assert_eq!(string_at(strings, 6, 3), b"end");
+        assert_eq!(string_at(strings, 6, 100), b"endless");
+        for outside in [0, strings.len() as u32, u32::MAX] {
+            assert_eq!(string_at(strings, outside, 100), b"");
+        }
+    }
 }

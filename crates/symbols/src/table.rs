@@ -1,5 +1,8 @@
 //! Which symbol an address belongs to.
 
+use crate::demangle::MAX_NAME;
+use crate::symtab::string_at;
+
 /// Something that may name addresses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
@@ -22,11 +25,26 @@ pub(crate) struct Name {
     pub(crate) offset: u32,
 }
 
-/// Collects candidates.
+/// Collects the candidates that decide how the wanted addresses are called. Files have hundreds of thousands of symbols,
+/// recordings some hundred addresses in them.
 #[derive(Default, Debug)]
 pub(crate) struct TableBuilder {
     strings: Vec<Vec<u8>>,
-    candidates: Vec<Candidate>,
+    /// The sized ones that hold a wanted address.
+    holding: Vec<Candidate>,
+    wanted: Vec<Wanted>,
+}
+
+/// A wanted address, and what matters of the candidates that begin at it or before it, but behind the wanted address
+/// before it.
+#[derive(Debug)]
+struct Wanted {
+    address: u64,
+    /// Of the sized ones that end before the address the one that ends last: a symbol without a size that begins before
+    /// that end is over.
+    ended: Option<Candidate>,
+    /// Of those without a size the one that begins last, and of several there the preferred one.
+    unsized_one: Option<Candidate>,
 }
 
 /// Disjoint ranges of addresses, each with a name.
@@ -44,7 +62,42 @@ struct Named {
     offset: u32,
 }
 
+impl Wanted {
+    /// Whether a candidate that begins here and does not hold the address may matter.
+    fn is_open_to(&self, start: u64, size: u64) -> bool {
+        match size {
+            0 => self.unsized_one.is_none_or(|known| start >= known.start),
+            _ => self.ended.is_none_or(|known| start.saturating_add(size) > known.start.saturating_add(known.size)),
+        }
+    }
+}
+
 impl TableBuilder {
+    /// A builder of a table that will be asked for these addresses and no others.
+    pub(crate) fn new(mut addresses: Vec<u64>) -> TableBuilder {
+        addresses.sort_unstable();
+        addresses.dedup();
+        let wanted = addresses.into_iter().map(|address| Wanted { address, ended: None, unsized_one: None });
+        TableBuilder { strings: Vec::new(), holding: Vec::new(), wanted: wanted.collect() }
+    }
+
+    /// Whether a wanted address lies within a range.
+    pub(crate) fn wants_any(&self, range: &std::ops::Range<u64>) -> bool {
+        self.next(range.start).is_some_and(|next| self.wanted[next].address < range.end)
+    }
+
+    /// Whether a candidate of this place and size may matter.
+    pub(crate) fn is_open_to(&self, start: u64, size: u64) -> bool {
+        let Some((next, end)) = self.next(start).zip(start.checked_add(size)) else { return false };
+        self.wanted[next].address < end || self.wanted[next].is_open_to(start, size)
+    }
+
+    /// Index of the first wanted address at or behind this one.
+    fn next(&self, address: u64) -> Option<usize> {
+        let next = self.wanted.partition_point(|wanted| wanted.address < address);
+        (next < self.wanted.len()).then_some(next)
+    }
+
     /// Adds a string table; its number for [`Name::strings`].
     pub(crate) fn strings(&mut self, strings: Vec<u8>) -> u16 {
         self.strings.push(strings);
@@ -58,19 +111,26 @@ impl TableBuilder {
 
     /// Adds a candidate.
     pub(crate) fn add(&mut self, candidate: Candidate) {
-        self.candidates.push(candidate);
-    }
-
-    /// How many candidates there are.
-    pub(crate) fn len(&self) -> usize {
-        self.candidates.len()
+        let Candidate { start, size, .. } = candidate;
+        // a size that leads around the end of the address space is none
+        let Some((next, end)) = self.next(start).zip(start.checked_add(size)) else { return };
+        let next = &mut self.wanted[next];
+        if next.address < end {
+            self.holding.push(candidate);
+        } else if size != 0 && next.is_open_to(start, size) {
+            next.ended = Some(candidate);
+        } else if size == 0 {
+            let order = |one: Candidate| (std::cmp::Reverse(one.start), one.rank, one.name.offset);
+            next.unsized_one = next.unsized_one.into_iter().chain([candidate]).min_by_key(|one| order(*one));
+        }
     }
 
     /// Decides for each address. A sized symbol names its addresses and no others; of nested ones the inner one
     /// names its part. A symbol without a size names what follows it up to the next symbol of any kind, the end of
     /// its section, or its limit, unless a sized one holds it.
     pub(crate) fn build(self) -> SymbolTable {
-        let TableBuilder { strings, mut candidates } = self;
+        let TableBuilder { strings, holding: mut candidates, wanted } = self;
+        candidates.extend(wanted.iter().flat_map(|wanted| [wanted.ended, wanted.unsized_one]).flatten());
         // at one place the larger one lies outside, and of equal ones the preferred one comes first
         candidates.sort_unstable_by_key(|one| (one.start, std::cmp::Reverse(one.size), one.rank, one.name.offset));
         candidates.dedup_by_key(|one| (one.start, one.size));
@@ -140,14 +200,9 @@ impl SymbolTable {
     pub(crate) fn name(&self, address: u64) -> Option<&[u8]> {
         let next = self.ranges.partition_point(|range| range.start <= address);
         let range = self.ranges.get(next.checked_sub(1)?).filter(|range| address < range.end)?;
-        let rest = self.strings.get(usize::from(range.strings))?.get(range.offset as usize..)?;
-        let name = rest.split(|byte| *byte == 0).next()?;
+        // one byte more than is shown: a name that is longer is seen to be
+        let name = string_at(self.strings.get(usize::from(range.strings))?, range.offset, MAX_NAME + 1);
         (!name.is_empty()).then_some(name)
-    }
-
-    /// Memory taken, in bytes.
-    pub(crate) fn bytes(&self) -> usize {
-        self.strings.iter().map(Vec::len).sum::<usize>() + self.ranges.len() * size_of::<Named>()
     }
 }
 
@@ -157,7 +212,11 @@ mod tests {
     use proptest::prelude::*;
 
     fn table(symbols: &[(u64, u64, u16)]) -> SymbolTable {
-        let mut builder = TableBuilder::default();
+        table_for((0..=1000).collect(), symbols)
+    }
+
+    fn table_for(wanted: Vec<u64>, symbols: &[(u64, u64, u16)]) -> SymbolTable {
+        let mut builder = TableBuilder::new(wanted);
         let mut strings = Vec::new();
         let names: Vec<u32> = (0..symbols.len())
             .map(|index| {
@@ -219,11 +278,23 @@ mod tests {
             }
         }
 
+        /// Against a table in which all addresses are wanted.
+        #[test]
+        fn what_is_not_wanted_changes_nothing(
+            symbols in prop::collection::vec((0..60u64, 0..12u64, 0..3u16), 0..30),
+            wanted in prop::collection::vec(0..80u64, 0..6),
+        ) {
+            let all = table(&symbols);
+            let some = table_for(wanted.clone(), &symbols);
+            prop_assert_eq!(names(&some, wanted.clone()), names(&all, wanted));
+        }
+
         #[test]
         fn extreme_symbols_do_no_harm(
             symbols in prop::collection::vec((any::<u64>(), any::<u64>(), any::<u16>()), 0..20),
         ) {
-            let table = table(&symbols);
+            let ends = symbols.iter().flat_map(|(start, size, _)| [*start, start.wrapping_add(*size)]);
+            let table = table_for(ends.collect(), &symbols);
             prop_assert!(table.ranges.windows(2).all(|pair| pair[0].end <= pair[1].start));
             for (start, size, _) in symbols {
                 let _ = (table.name(start), table.name(start.wrapping_add(size)));

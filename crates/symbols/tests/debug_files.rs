@@ -62,9 +62,8 @@ impl Split {
     /// Names with debug files below `directories`.
     fn name(&self, file: &ObjectFile, directories: &[&str]) -> (Vec<Named>, Vec<Reason>) {
         let directories = directories.iter().map(PathBuf::from).collect();
-        let mut namer = NativeNamer::with_debug_directories(directories);
-        let names = namer.name(file, &self.offsets);
-        (names, namer.reasons(file))
+        let found = NativeNamer::with_debug_directories(directories).name(file, &self.offsets);
+        (found.named, found.reasons)
     }
 
     fn open(&self, name: &str) -> ObjectFile {
@@ -193,14 +192,14 @@ fn mini_debug_information() {
 fn a_replaced_file_is_read_anew() {
     let directory = tempfile::tempdir().unwrap();
     let program = compile(directory.path(), C, &["-O2", "-g"]);
-    let mut namer = NativeNamer::new();
+    let namer = NativeNamer::new();
     let first = ObjectFile::open(&program).unwrap();
-    assert_eq!(namer.reasons(&first), []);
+    assert_eq!(namer.name(&first, &[]).reasons, []);
     fs::remove_file(&program).unwrap();
     compile(directory.path(), C, &["-O2", "-s"]);
     let second = ObjectFile::open(&program).unwrap();
-    assert_eq!(namer.reasons(&second), [Reason::Stripped]);
-    assert_eq!(namer.reasons(&first), []);
+    assert_eq!(namer.name(&second, &[]).reasons, [Reason::Stripped]);
+    assert_eq!(namer.name(&first, &[]).reasons, []);
 }
 
 /// What dwz moves to a common file is found there (the dwz tool is needed).

@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use std::path::{Path, PathBuf};
-use symbols::{Named, NativeNamer, ObjectFile, Reason, demangle};
+use symbols::{Named, NamedFile, NativeNamer, ObjectFile, Reason, demangle};
 
 /// Each function's start and inside has one of the names that nm has at its start, and lies in no other's.
 fn assert_names_like_nm(path: &Path, flags: &[&str]) -> usize {
@@ -55,7 +55,8 @@ fn every_exported_function_of_system_libraries() {
         let Some(path) = line.split_whitespace().find(|word| word.starts_with('/')) else { continue };
         let path = std::fs::canonicalize(path).unwrap();
         assert!(assert_names_like_nm(&path, &["-D"]) > 30, "{}", path.display());
-        let reasons = NativeNamer::with_debug_directories(Vec::new()).reasons(&ObjectFile::open(&path).unwrap());
+        let reasons =
+            NativeNamer::with_debug_directories(Vec::new()).name(&ObjectFile::open(&path).unwrap(), &[]).reasons;
         assert_eq!(reasons, [Reason::OnlyExported]);
     }
 }
@@ -244,7 +245,7 @@ fn functions_thrown_away_name_nothing() {
         assert_eq!((start.name.as_str(), start.line, start.file), ("_start", 0, None));
         let segments = segments(&program);
         let headers = NativeNamer::new().name(&ObjectFile::open(&program).unwrap(), &[0, 0x40, segments[0].2 - 1]);
-        assert_eq!(headers, vec![Named::default(); 3]);
+        assert_eq!(headers.named, vec![Named::default(); 3]);
     }
 }
 
@@ -274,10 +275,9 @@ fn a_deleted_file_is_named_by_what_is_open() {
     let before = NativeNamer::new().name(&file, &offsets);
     std::fs::remove_file(&program).unwrap();
     std::fs::write(&program, "something else").unwrap();
-    let mut namer = NativeNamer::new();
-    assert_eq!(namer.name(&file, &offsets), before);
-    assert_eq!(namer.reasons(&file), []);
-    assert!(before.iter().any(|named| outer(named) == "main"));
+    assert_eq!(NativeNamer::new().name(&file, &offsets), before);
+    assert_eq!(before.reasons, []);
+    assert!(before.named.iter().any(|named| outer(named) == "main"));
 }
 
 #[test]
@@ -285,7 +285,7 @@ fn what_cannot_be_named_says_why() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     let program = compile(directory.path(), C, &["-O2", "-static"]);
-    let reasons = |path: &Path| NativeNamer::new().reasons(&ObjectFile::open(path).unwrap());
+    let reasons = |path: &Path| NativeNamer::new().name(&ObjectFile::open(path).unwrap(), &[]).reasons;
     assert_eq!(reasons(&program), []);
 
     let file = ObjectFile::open(&program).unwrap();
@@ -300,13 +300,13 @@ fn what_cannot_be_named_says_why() {
     std::fs::write(path("empty"), "").unwrap();
     assert!(matches!(reasons(&path("empty"))[..], [Reason::NotElf(_)]));
 
-    let mut namer = NativeNamer::new();
-    assert_eq!(namer.reasons(&file), []);
+    let namer = NativeNamer::new();
+    assert_eq!(namer.name(&file, &[]).reasons, []);
     let mut bytes = std::fs::read(&program).unwrap();
     bytes.truncate(bytes.len() / 2);
     std::fs::write(&program, bytes).unwrap();
-    assert_eq!(namer.reasons(&file), [Reason::Changed]);
-    assert_eq!(namer.name(&file, &[0x1000]), [Named::default()]);
+    let changed = namer.name(&file, &[0x1000]);
+    assert_eq!((changed.reasons, changed.named), (vec![Reason::Changed], vec![Named::default()]));
 }
 
 #[test]
@@ -325,11 +325,9 @@ fn damage_anywhere_does_no_harm() {
         copy[at] ^= 1 << (at % 8) | 0x80;
         std::fs::write(&damaged, copy).unwrap();
         let file = ObjectFile::open(&damaged).unwrap();
-        let mut namer = NativeNamer::new();
-        let names = namer.name(&file, &offsets);
+        let NamedFile { named: names, reasons } = NativeNamer::new().name(&file, &offsets);
         assert_eq!(names.len(), offsets.len());
         named += usize::from(names.iter().any(|named| !named.functions.is_empty()));
-        let reasons = namer.reasons(&file);
         assert!(!reasons.iter().any(|reason| matches!(reason, Reason::Panicked(_))), "byte {at}: {reasons:?}");
     }
     assert!(named > 1000, "{named}");

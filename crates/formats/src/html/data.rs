@@ -228,7 +228,8 @@ fn put_samples(out: &mut Vec<u8>, profile: &Profile, tree: &PageTree) {
     for sample in &profile.samples {
         let node = sample.stack.map_or(0, |stack| u64::from(tree.place(stack)) + 1);
         // stacks that differ in what the page does not show have become one
-        *samples.entry((node, sample.thread.0)).or_default() += sample.count;
+        let count = samples.entry((node, sample.thread.0)).or_default();
+        *count = count.saturating_add(sample.count);
     }
     let mut previous = 0;
     put_column(out, samples.keys().map(|(node, _)| node - std::mem::replace(&mut previous, *node)));

@@ -105,6 +105,15 @@ fn nothing_gives_nothing() {
     assert_eq!(written(&Profile::default()), "");
 }
 
+/// Found by the fuzz target `formats`: alone in its line, the name and the blank before the count began a comment.
+#[test]
+fn a_process_that_is_called_like_a_comment_is_counted() {
+    let mut author = synthetic::Author::default();
+    let thread = author.task(1, "#", "#");
+    author.add(thread, &[], 3);
+    assert_eq!(written(&author.builder.finish()), "\\u{23} 3\n");
+}
+
 #[test]
 fn counts_beyond_64_bits_add_up() {
     let mut author = synthetic::Author::default();

@@ -181,7 +181,7 @@ pub fn section(path: &Path, name: &str) -> std::ops::Range<u64> {
 pub fn name_all(path: &Path, addresses: &[u64]) -> Vec<Named> {
     let segments = segments(path);
     let offsets: Vec<u64> = addresses.iter().map(|address| offset_of(&segments, *address)).collect();
-    NativeNamer::with_debug_directories(Vec::new()).name(&ObjectFile::open(path).unwrap(), &offsets)
+    NativeNamer::with_debug_directories(Vec::new()).name(&ObjectFile::open(path).unwrap(), &offsets).named
 }
 
 /// The name of the function as it was compiled.

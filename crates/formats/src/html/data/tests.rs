@@ -195,6 +195,21 @@ proptest! {
 }
 
 #[test]
+fn counts_of_stacks_that_become_one_saturate() {
+    let mut builder = Builder::default();
+    let process = builder.process(1, "p");
+    let thread = builder.thread(process, 1, "p");
+    // they differ in their address only
+    for (index, count) in [(1, u64::MAX - 1), (1 + 2 * 3 * 4 * 5 * 2, 5)] {
+        let frame = frame(&mut builder, "f", index);
+        let stack = builder.stack([frame]);
+        builder.add(thread, stack, count);
+    }
+    let (_, read) = decode(&encode(&builder.finish()).unwrap());
+    assert_eq!(read.into_values().collect::<Vec<_>>(), [u64::MAX]);
+}
+
+#[test]
 fn long_names_stay_whole() {
     let mut builder = Builder::default();
     let process = builder.process(1, "p");
