@@ -2,35 +2,30 @@
 //! process soon and walks them with the same code.
 
 use abi::counter::Counter;
-use abi::record::{COPY_BYTES, COPY_GAP, COPY_PIECE, Deferred, KERNEL_WORDS, SHORT_COPY_BYTES, kind};
-use aya_ebpf::helpers::generated::{bpf_loop, bpf_probe_read_user};
+use abi::record::{COPY_BYTES, COPY_GAP, COPY_PIECE, Deferred, SHORT_COPY_BYTES, kind};
+use aya_ebpf::helpers::generated::{bpf_loop, bpf_probe_read_kernel, bpf_probe_read_user};
 use core::ffi::c_void;
 use core::mem::offset_of;
 
 use crate::emit;
 use crate::maps::{COPY_LIMIT, DEFERRED, Scratch};
 
-/// Sends the sample whose user registers are `registers` and whose kernel words are in the scratch's walk.
-#[inline(always)]
-pub fn defer(scratch: *mut Scratch, execing: bool, cpu: u32) -> Counter {
+/// Sends the registers and the stack of the sample in the scratch, with its kernel words: `walked` says whether only as
+/// evidence.
+#[inline(never)]
+pub fn defer(scratch: *mut Scratch, execing: bool, walked: bool, cpu: u32) -> Counter {
     let Some(deferred) = DEFERRED.get_ptr_mut(cpu) else { return Counter::LostScratch };
     // SAFETY: this CPU's element and scratch.
     let (to, walk) = unsafe { (&mut *deferred, &(*scratch).walk) };
-    to.header = walk.stack.header;
+    copy(&raw mut to.header, &raw const walk.stack.header);
     to.header.kind = kind::DEFERRED;
     to.header.key.hash = 0;
-    to.registers = walk.registers;
+    copy(&raw mut to.registers, &raw const walk.registers);
     // SAFETY: this CPU's scratch.
     [to.registers.pc, to.registers.sp, to.registers.fp, to.registers.lr] = unsafe { (*scratch).entry };
     to.execing = execing as u32;
-    let mut index = 0;
-    while index < KERNEL_WORDS {
-        if index >= to.header.kernel as usize {
-            break;
-        }
-        to.words[index] = walk.stack.words[index];
-        index += 1;
-    }
+    to.walked = walked as u32;
+    copy(&raw mut to.words, walk.stack.words.as_ptr() as *const _);
     let most = if emit::is_busy() { SHORT_COPY_BYTES as u32 } else { COPY_LIMIT.load() };
     let length = copy_stack(to, most);
     to.header.length = length;
@@ -40,6 +35,13 @@ pub fn defer(scratch: *mut Scratch, execing: bool, cpu: u32) -> Counter {
     let size = offset_of!(Deferred, stack) as u64 + length as u64;
     // the sooner user space knows the process, the fewer samples have to be deferred
     if emit::output(&raw const *to as *const c_void, size, true) { Counter::Deferred } else { Counter::LostDeferred }
+}
+
+/// Copies what is too long to be copied word by word, for the verifier as well.
+#[inline(always)]
+fn copy<T>(to: *mut T, from: *const T) {
+    // SAFETY: of both there is as much as the type says; the helper reads any memory.
+    unsafe { bpf_probe_read_kernel(to as *mut c_void, size_of::<T>() as u32, from as *const c_void) };
 }
 
 /// How far the copy of a stack is.
@@ -86,7 +88,8 @@ extern "C" fn copy_piece(index: u32, copying: *mut c_void) -> i64 {
     }
     let from = (to.registers.sp & !7).wrapping_add(at as u64) as *const c_void;
     // SAFETY: `at` leaves room for a piece.
-    let error = unsafe { bpf_probe_read_user((&raw mut to.stack as *mut c_void).byte_add(at), COPY_PIECE as u32, from) };
+    let error =
+        unsafe { bpf_probe_read_user((&raw mut to.stack as *mut c_void).byte_add(at), COPY_PIECE as u32, from) };
     copying.next = at as u32 + COPY_PIECE as u32;
     if error == 0 {
         copying.gap = 0;

@@ -7,6 +7,7 @@
 //! * [`remap`]: runs when the kernel looks for free memory, so that no mapping is believed that is gone.
 #![no_std]
 #![no_main]
+#![feature(asm_experimental_arch)]
 
 mod count;
 mod defer;

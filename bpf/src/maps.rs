@@ -3,16 +3,18 @@
 
 use abi::counter::Counter;
 use abi::process::{
-    MAPPING_SEGMENTS, MAPPINGS_PER_SEGMENT, Mapping, PAGE_SEGMENTS, PAGES_PER_SEGMENT, Process, ROW_SEGMENTS,
-    ROWS_PER_SEGMENT, RULES,
+    EXITS, Exit, MAPPING_SEGMENTS, MAPPINGS_PER_SEGMENT, Mapping, PAGE_SEGMENTS, PAGES_PER_SEGMENT, Place, Process,
+    ROW_SEGMENTS, ROWS_PER_SEGMENT, RULES,
 };
 use abi::record::{CountKey, Deferred, SHORT_COPY_BYTES};
 use abi::table::{Page, Row, Rule};
 use aya_ebpf::Global;
 use aya_ebpf::bindings::BPF_F_MMAPABLE;
-use aya_ebpf::btf_maps::{Array, ArrayOfMaps, HashMap, PerCpuArray, RingBuf};
+use aya_ebpf::btf_maps::{Array, ArrayOfMaps, HashMap, LruHashMap, PerCpuArray, RingBuf};
 use aya_ebpf::macros::btf_map;
 use walk::Walk;
+
+use crate::registers::SAVED_WORDS;
 
 const MMAPABLE: usize = BPF_F_MMAPABLE as usize;
 
@@ -26,6 +28,8 @@ pub struct Scratch {
     /// Where the last mapping was found: neighbouring frames often lie in one mapping.
     pub last_mapping: u32,
     pub reserved: u32,
+    /// Registers as the kernel saved them when the task entered it.
+    pub saved: [u64; SAVED_WORDS],
     /// pc, stack pointer, frame pointer and link register of the sample: a walk moves those in its own registers.
     pub entry: [u64; 4],
     pub walk: Walk,
@@ -63,6 +67,10 @@ pub static ROWS: ArrayOfMaps<Array<RowSegment, 1, MMAPABLE>, ROW_SEGMENTS> = Arr
 #[btf_map(name = "rules")]
 pub static TABLE_RULES: Array<Rule, RULES, MMAPABLE> = Array::new();
 
+/// What user space has read in code that has no rules.
+#[btf_map(name = "exits")]
+pub static PLACE_EXITS: LruHashMap<Place, Exit, EXITS> = LruHashMap::new();
+
 #[btf_map(name = "counts_0")]
 pub static COUNTS_0: HashMap<CountKey, u64, 4096> = HashMap::new();
 #[btf_map(name = "counts_1")]
@@ -93,6 +101,9 @@ pub static WAKE_BYTES: Global<u64> = Global::new(1 << 20);
 /// Bytes of stack that a deferred sample carries at most, by the rate of sampling.
 #[unsafe(no_mangle)]
 pub static COPY_LIMIT: Global<u32> = Global::new(SHORT_COPY_BYTES as u32);
+/// 1: every stack is sent, and the registers and memory that it was made from: for those who check it.
+#[unsafe(no_mangle)]
+pub static EVIDENCE: Global<u32> = Global::new(0);
 /// Offsets in bytes in the running kernel's structs, from its BTF.
 #[unsafe(no_mangle)]
 pub static TASK_FLAGS: Global<u32> = Global::new(0);

@@ -5,8 +5,10 @@ use abi::process::flags;
 use abi::record::{KERNEL_WORDS, TURNS, WORDS};
 use abi::stop::Stop;
 use aya_ebpf::EbpfContext;
-use aya_ebpf::helpers::generated::{bpf_get_smp_processor_id, bpf_get_stack, bpf_ktime_get_ns, bpf_loop};
-use aya_ebpf::helpers::{bpf_get_current_comm, bpf_get_current_pid_tgid};
+use aya_ebpf::helpers::bpf_get_current_pid_tgid;
+use aya_ebpf::helpers::generated::{
+    bpf_get_current_comm, bpf_get_smp_processor_id, bpf_get_stack, bpf_ktime_get_ns, bpf_loop,
+};
 use aya_ebpf::macros::perf_event;
 use aya_ebpf::programs::PerfEventContext;
 use core::ffi::c_void;
@@ -15,7 +17,7 @@ use crate::count::{count, count_known, note};
 use crate::defer::defer;
 use crate::emit;
 use crate::kernel::Task;
-use crate::maps::{FOLLOW, FOLLOWED, PROCESSES, SCRATCH, SENT, SENT_SLOTS, Scratch};
+use crate::maps::{EVIDENCE, FOLLOW, FOLLOWED, PROCESSES, SCRATCH, SENT, SENT_SLOTS, Scratch};
 use crate::registers::{self, Found, Mode};
 use crate::target::Current;
 
@@ -59,15 +61,18 @@ fn take(context: &PerfEventContext, scratch: *mut Scratch, id: u64, cpu: u32) ->
     let header = &mut walk.stack.header;
     header.key.pid = (id >> 32) as u32;
     header.key.tid = id as u32;
-    header.key.comm = bpf_get_current_comm().unwrap_or_default();
+    // SAFETY: the size is that of the destination, which the kernel fills in any case.
+    unsafe { bpf_get_current_comm(header.key.comm.as_mut_ptr() as *mut c_void, header.key.comm.len() as u32) };
     // SAFETY: no arguments.
     header.time = unsafe { bpf_ktime_get_ns() };
-    let (mode, found) = registers::read(context, &mut walk.registers);
+    // SAFETY: this CPU's element, another part of it than `walk`.
+    let (mode, found) = registers::read(context, unsafe { &mut (*scratch).saved }, &mut walk.registers);
     let registers = &walk.registers;
     // SAFETY: this CPU's element, another part of it than `walk`.
     unsafe { (*scratch).entry = [registers.pc, registers.sp, registers.fp, registers.lr] };
     let kernel = if mode == Mode::Kernel { kernel_stack(context, &mut walk.stack.words) } else { 0 };
-    walk.begin(kernel, 0);
+    let hash = if kernel > 0 { hash_of_kernel(&walk.stack.words, kernel) } else { 0 };
+    walk.begin_hashed(kernel, hash, 0);
 
     let task = Task::current();
     let stop = if task.is_kernel_thread() || found == Found::Nothing || walk.registers.pc == 0 {
@@ -80,12 +85,22 @@ fn take(context: &PerfEventContext, scratch: *mut Scratch, id: u64, cpu: u32) ->
         None
     };
     let execing = found == Found::Execing;
-    match stop {
-        Some(stop) => walk.end(stop),
-        None if take_user(scratch, execing) => {}
-        None => return defer(scratch, execing, cpu),
+    let walked = match stop {
+        Some(stop) => {
+            walk.end(stop);
+            true
+        }
+        None => take_user(scratch, execing),
+    };
+    if !walked {
+        return defer(scratch, execing, false, cpu);
     }
-    keep(scratch)
+    let outcome = keep(scratch);
+    if EVIDENCE.load() != 0 && stop.is_none() {
+        // without it a stack cannot be checked, but the sample is not lost
+        defer(scratch, execing, true, cpu);
+    }
+    outcome
 }
 
 /// Walks the user stack. False: that is left to user space.
@@ -112,10 +127,32 @@ fn take_user(scratch: *mut Scratch, execing: bool) -> bool {
 #[inline(always)]
 fn kernel_stack(context: &PerfEventContext, words: &mut [u64; WORDS]) -> u32 {
     // SAFETY: the buffer is longer than the size that is given.
-    let bytes = unsafe {
-        bpf_get_stack(context.as_ptr(), words.as_mut_ptr() as *mut c_void, (KERNEL_WORDS * 8) as u32, 0)
-    };
+    let bytes =
+        unsafe { bpf_get_stack(context.as_ptr(), words.as_mut_ptr() as *mut c_void, (KERNEL_WORDS * 8) as u32, 0) };
     if bytes > 0 { bytes as u32 / 8 } else { 0 }
+}
+
+/// Words that are being hashed.
+struct Hashing {
+    words: *const [u64; WORDS],
+    hash: u64,
+}
+
+#[inline(always)]
+fn hash_of_kernel(words: &[u64; WORDS], kernel: u32) -> u64 {
+    let mut hashing = Hashing { words, hash: 0 };
+    // SAFETY: the callback takes the context that is given here, which outlives the loop.
+    unsafe { bpf_loop(kernel, hash_word as *mut c_void, &raw mut hashing as *mut c_void, 0) };
+    hashing.hash
+}
+
+extern "C" fn hash_word(index: u32, hashing: *mut c_void) -> i64 {
+    // SAFETY: `hash_of_kernel` gave the pointers; nothing else holds them while the loop runs.
+    unsafe {
+        let hashing = &mut *(hashing as *mut Hashing);
+        hashing.hash = walk::mix(hashing.hash, (*hashing.words)[index as usize & (WORDS - 1)]);
+    }
+    0
 }
 
 /// What the loop carries.
@@ -146,12 +183,13 @@ extern "C" fn frame(_index: u32, carry: *mut c_void) -> i64 {
     !carry.more as i64
 }
 
-/// Counts a finished stack; sends it first if user space may not have it.
+/// Counts a finished stack; sends it first if user space may not have it, or wants it each time.
 #[inline(always)]
 fn keep(scratch: *mut Scratch) -> Counter {
     // SAFETY: this CPU's element.
     let stack = unsafe { &mut (*scratch).walk.stack };
-    if count_known(&stack.header.key) {
+    let always = EVIDENCE.load() != 0;
+    if !always && count_known(&stack.header.key) {
         return Counter::Counted;
     }
     let hash = stack.header.key.hash;
@@ -159,7 +197,7 @@ fn keep(scratch: *mut Scratch) -> Counter {
     let Some(slot) = SENT.get_ptr_mut(hash as u32 & (SENT_SLOTS as u32 - 1)) else { return Counter::LostScratch };
     // SAFETY: two CPUs may write one slot; either value is a stack that was sent.
     unsafe {
-        if *slot != mark {
+        if always || *slot != mark {
             if !emit::stack(stack) {
                 return Counter::LostStack;
             }

@@ -1,14 +1,15 @@
 //! The current task as the walkers see it.
 
 use abi::process::{
-    MAPPING_SEGMENTS, MAPPINGS_PER_SEGMENT, Mapping, PAGES_PER_SEGMENT, Process, ROWS_PER_SEGMENT,
+    MAPPING_SEGMENTS, MAPPINGS_PER_SEGMENT, Mapping, PAGES_PER_SEGMENT, Place, Process, ROWS_PER_SEGMENT,
 };
 use abi::table::{PAGE_BITS, PAGE_MASK, Page, Row, Rule};
+use aya_ebpf::helpers::bpf_get_current_pid_tgid;
 use aya_ebpf::helpers::generated::bpf_probe_read_user;
 use core::ffi::c_void;
 use walk::Target;
 
-use crate::maps::{MAPPINGS, MappingSegment, PAGES, PageSegment, ROWS, RowSegment, Scratch, TABLE_RULES};
+use crate::maps::{MAPPINGS, MappingSegment, PAGES, PLACE_EXITS, PageSegment, ROWS, RowSegment, Scratch, TABLE_RULES};
 
 /// The mappings of a process.
 #[derive(Clone, Copy)]
@@ -46,9 +47,8 @@ impl Mappings {
             }
             let half = length / 2;
             // SAFETY: a masked index into the segment.
-            if unsafe { (*self.at(self.first.wrapping_add(low).wrapping_add(half))).begin } <= address {
-                low = low.wrapping_add(half);
-            }
+            let begin = unsafe { (*self.at(self.first.wrapping_add(low).wrapping_add(half))).begin };
+            low = low.wrapping_add(half & at_most(begin, address));
             length -= half;
             step += 1;
         }
@@ -87,6 +87,16 @@ impl Current {
     fn zero(&self) -> u32 {
         zero(self.scratch)
     }
+}
+
+/// All bits if `a` is at most `b`, none if not; both below 2^63. A branch would be followed both ways by the verifier at
+/// each step of a search, and mispredicted every other time by the CPU.
+#[inline(always)]
+fn at_most(a: u64, b: u64) -> u32 {
+    let mut difference = b.wrapping_sub(a);
+    // SAFETY: a shift. The compiler would make a comparison and a branch of its own shift.
+    unsafe { core::arch::asm!("{0} s>>= 63", inout(reg) difference, options(pure, nomem, nostack)) };
+    !(difference as u32)
 }
 
 /// 0, read out of a map, so that the verifier does not know it.
@@ -130,6 +140,24 @@ impl Target for Current {
     fn rule(&mut self, mapping: &Mapping, offset: u64) -> Rule {
         find_rule(mapping, offset, self.zero()).unwrap_or(Rule::NONE)
     }
+
+    #[inline(always)]
+    fn exit(&mut self, mapping: &Mapping, pc: u64, interrupted: bool) -> Option<Rule> {
+        let pid = (bpf_get_current_pid_tgid() >> 32) as u32;
+        let place = Place::new(pid, mapping, pc, interrupted);
+        // SAFETY: an entry may be replaced while it is read; the bytes of its code are compared below, and what is
+        // replaced is what other code said.
+        let exit = unsafe { *PLACE_EXITS.get_ptr(&place)? };
+        if self.read_u64(pc)? != exit.code {
+            return None;
+        }
+        Some(exit.rule)
+    }
+
+    #[inline(always)]
+    fn read_code(&mut self, address: u64) -> Option<u64> {
+        self.read_u64(address)
+    }
 }
 
 #[inline(always)]
@@ -163,9 +191,8 @@ fn search_row(segment: *const Row, page: Page, low: u16, zero: u32) -> Row {
         let half = length / 2;
         let middle = at.wrapping_add(half);
         // SAFETY: the index is masked to the segment's length.
-        if unsafe { (*segment.add(middle as usize & (ROWS_PER_SEGMENT - 1))).low } <= low {
-            at = middle;
-        }
+        let begin = unsafe { (*segment.add(middle as usize & (ROWS_PER_SEGMENT - 1))).low };
+        at = at.wrapping_add(half & at_most(begin as u64, low as u64));
         length -= half;
         step += 1;
     }

@@ -3,7 +3,9 @@
 mod build_bpf;
 mod command;
 mod demo;
+mod fuzz;
 mod install;
+mod measure;
 mod test;
 mod tree;
 
@@ -26,8 +28,14 @@ enum Chore {
     Demo(demo::Arguments),
     /// Format, lint, build, test and document everything, and check the BPF objects
     Test(test::Arguments),
+    /// Hold stacks against independent judges: `cargo xtask verify native`
+    Verify(measure::Arguments),
+    /// Measure what recordings cost: `cargo xtask bench record`
+    Bench(measure::Arguments),
     /// Build the BPF programs into bpf/prebuilt
     BuildBpf(build_bpf::Arguments),
+    /// Run random inputs against everything that reads what others have written
+    Fuzz(fuzz::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -37,7 +45,10 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().chore {
         Chore::Demo(arguments) => demo::run(&arguments),
         Chore::Test(arguments) => test::run(&arguments),
+        Chore::Verify(arguments) => measure::run("wholestack-verify", &arguments),
+        Chore::Bench(arguments) => measure::run("wholestack-bench", &arguments),
         Chore::BuildBpf(arguments) => build_bpf::run(&arguments),
+        Chore::Fuzz(arguments) => fuzz::run(&arguments),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,5 +1,7 @@
 //! What the sampler knows of a process, and where its code is mapped.
 
+use crate::table::Rule;
+
 /// Value of the process map; the key is the process id (tgid) in the initial pid namespace. 16 bytes.
 ///
 /// Its mappings lie in the mapping arena, sorted, at `first_mapping ..`. To change them, user space writes a new run
@@ -53,6 +55,49 @@ pub struct Pages {
     pub count: u32,
 }
 
+/// A place in code without unwind information, key of the map of what is known of such places. 16 bytes.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Place {
+    /// Number of the object, or the process of code that is in no file.
+    pub owner: u32,
+    /// A set of [`place`] bits.
+    pub how: u32,
+    /// Offset in the file, or the address.
+    pub at: u64,
+}
+
+/// Bits of [`Place::how`].
+pub mod place {
+    /// The code is in a file.
+    pub const IN_FILE: u32 = 1;
+    /// The place was interrupted; else a call returns to it.
+    pub const INTERRUPTED: u32 = 2;
+}
+
+impl Place {
+    /// The place of a pc in a mapping of a process. Code that is in a file is the same in all processes.
+    #[inline(always)]
+    pub fn new(pid: u32, mapping: &Mapping, pc: u64, interrupted: bool) -> Place {
+        let how = if interrupted { place::INTERRUPTED } else { 0 };
+        if mapping.object == 0 {
+            return Place { owner: pid, how, at: pc };
+        }
+        let at = pc.wrapping_sub(mapping.begin).wrapping_add(mapping.file_offset);
+        Place { owner: mapping.object, how: how | place::IN_FILE, at }
+    }
+}
+
+/// What the code at a [`Place`] says of its caller. 32 bytes.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Exit {
+    /// The rule; [`Rule::NONE`] if the code does not show one.
+    pub rule: Rule,
+    /// The bytes at the place from which it was made: what is not in a file may have become other code.
+    pub code: u64,
+}
+
 /// What lies in a mapping.
 pub mod code {
     /// A file whose table is in place.
@@ -77,10 +122,13 @@ pub const PAGE_SEGMENTS: usize = 64;
 pub const ROWS_PER_SEGMENT: usize = 1 << 18;
 /// Segments of the row arena: 33 million rows.
 pub const ROW_SEGMENTS: usize = 128;
+/// Places without unwind information that are known at a time.
+pub const EXITS: usize = 1 << 14;
 /// Distinct rules.
 pub const RULES: usize = 1 << 16;
 
 const _: () = {
     assert!(size_of::<Process>() == 16);
     assert!(size_of::<Mapping>() == 48);
+    assert!(size_of::<Place>() == 16 && size_of::<Exit>() == 32);
 };

@@ -110,8 +110,8 @@ pub struct Deferred {
     /// Pieces that could not be read, a bit each: pages of the stack that nobody has touched, or that are just being
     /// made. Piece 0 is what is left of the stack pointer's page.
     pub missing: u32,
-    /// Not used.
-    pub reserved: u32,
+    /// 1: the sampler has walked the stack itself and sends it as well; this is the evidence for it.
+    pub walked: u32,
     /// Kernel frames.
     pub words: [u64; KERNEL_WORDS + 1],
     /// Copy of the stack from `registers.sp` up.

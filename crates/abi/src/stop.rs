@@ -65,6 +65,8 @@ stops! {
     UnknownProcess = 15, "process gone before its mappings were read";
     /// The task was in the middle of exec: the old image is gone and the new one has not begun.
     Execing = 16, "process replaces its image (exec)";
+    /// Code without unwind information, and what would be the return address does not follow a call. Detail: the object.
+    NoCall = 17, "no unwind info, no caller found";
 }
 
 impl Stop {

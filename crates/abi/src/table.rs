@@ -125,6 +125,8 @@ pub mod ra {
     /// x86_64: in the register with DWARF number `extra`; known in an interrupted frame only (glibc's `vfork`, which
     /// takes it off the stack that parent and child share).
     pub const REGISTER: u8 = 3;
+    /// At CFA-8 on x86_64, and believed only if a call ends there: the rule was not made from unwind information.
+    pub const CHECKED: u8 = 4;
 }
 
 /// Why a rule is [`cfa::UNSUPPORTED`].

@@ -3,10 +3,11 @@
 use abi::word::Word;
 use profile::{Builder, FoundBy, FrameId, FrameKey, FunctionKey, Kind, Module, ModuleId, NodeId};
 use rustc_hash::FxHashMap;
-use symbols::{KernelNamer, NativeNamer, Reason};
+use symbols::{KernelNamer, NamedFile, Reason};
 
+use crate::native::{self, Job};
 use crate::wanted::{Wanted, lookup};
-use crate::{RawSample, Sources, Unnamed, base_name};
+use crate::{Object, RawSample, Sources, Unnamed, base_name};
 
 /// All frames that an address stands for, innermost (most inlined) first.
 type Names = Vec<FrameKey>;
@@ -28,33 +29,43 @@ impl Frames {
             jit: FxHashMap::default(),
             unnamed: Vec::new(),
         };
-        let mut namer = NativeNamer::new();
-        for (object, offsets) in &wanted.objects {
-            let offsets: Vec<u64> = offsets.iter().copied().collect();
-            frames.name_object(*object, &offsets, &mut namer, sources, builder);
-        }
+        frames.name_objects(wanted, sources, builder);
         frames.name_kernel(wanted, builder);
         frames
     }
 
-    fn name_object(
+    fn name_objects(&mut self, wanted: &Wanted, sources: &dyn Sources, builder: &mut Builder) {
+        let objects = wanted.objects.iter().map(|(number, offsets)| {
+            let offsets: Vec<u64> = offsets.iter().copied().collect();
+            (*number, sources.object(*number), offsets)
+        });
+        let objects: Vec<(u32, Option<Object<'_>>, Vec<u64>)> = objects.collect();
+        let jobs =
+            objects.iter().filter_map(|(_, object, offsets)| Some(Job { file: object.as_ref()?.file?, offsets }));
+        let mut named = native::name_all(&jobs.collect::<Vec<_>>()).into_iter();
+        for (number, object, offsets) in &objects {
+            let is_open = object.as_ref().is_some_and(|object| object.file.is_some());
+            let found = if is_open { named.next().unwrap_or_default() } else { not_opened() };
+            self.add_object(*number, object.as_ref(), offsets, found, builder);
+        }
+    }
+
+    /// Adds what was found at offsets of an object.
+    fn add_object(
         &mut self,
         number: u32,
+        object: Option<&Object<'_>>,
         offsets: &[u64],
-        namer: &mut NativeNamer,
-        sources: &dyn Sources,
+        found: NamedFile,
         builder: &mut Builder,
     ) {
-        let object = sources.object(number);
-        let path = object.as_ref().map_or("unknown object", |object| object.path);
-        let build_id = object.as_ref().and_then(|object| object.build_id.as_deref());
+        let path = object.map_or("unknown object", |object| object.path);
+        let build_id = object.and_then(|object| object.build_id.as_deref());
         let module = Module { path: builder.text(path), build_id: build_id.map(|id| builder.text(id)) };
         let module = builder.module(module);
-        let file = object.as_ref().and_then(|object| object.file);
-        let named = file.map(|file| namer.name(file, offsets)).unwrap_or_default();
         let mut nameless = 0;
         for (index, offset) in offsets.iter().enumerate() {
-            let functions = named.get(index).map(|named| named.functions.as_slice()).unwrap_or_default();
+            let functions = found.named.get(index).map(|named| named.functions.as_slice()).unwrap_or_default();
             let mut names: Names = functions
                 .iter()
                 .map(|function| {
@@ -81,12 +92,8 @@ impl Frames {
             self.objects.insert((number, *offset), names);
         }
         if nameless > 0 {
-            let reasons = match file {
-                Some(file) => namer.reasons(file),
-                None => vec![Reason::NotOpened("its process was gone".to_owned())],
-            };
             let of = path.to_owned();
-            let missing = reasons.into_iter().map(|reason| Unnamed { of: of.clone(), reason, frames: nameless });
+            let missing = found.reasons.into_iter().map(|reason| Unnamed { of: of.clone(), reason, frames: nameless });
             self.unnamed.extend(missing);
         }
     }
@@ -176,6 +183,11 @@ impl Frames {
         self.unnamed.sort_by_key(|unnamed| std::cmp::Reverse(unnamed.frames));
         std::mem::take(&mut self.unnamed)
     }
+}
+
+/// What is found in a file that is not open.
+fn not_opened() -> NamedFile {
+    NamedFile { named: Vec::new(), reasons: vec![Reason::NotOpened("its process was gone".to_owned())] }
 }
 
 /// A frame called by a bracketed text.

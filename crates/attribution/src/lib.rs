@@ -5,6 +5,7 @@
 //! process) comes from [`Sources`]; where that comes from, and how stacks were taken, is not known here.
 
 mod frames;
+mod native;
 mod stops;
 mod wanted;
 

@@ -68,7 +68,7 @@ fn reason(stop: u8, detail: u32, more: u8, sources: &dyn Sources) -> String {
     match sources.object(detail) {
         Some(object) if !stop.is_whole() && detail != 0 => format!("{text} in {}", base_name(object.path)),
         // only code in no file has no object there
-        None if stop == Stop::NoUnwindInfo => format!("{text} in code in no file"),
+        None if matches!(stop, Stop::NoUnwindInfo | Stop::NoCall) => format!("{text} in code in no file"),
         _ => text,
     }
 }

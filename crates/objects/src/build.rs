@@ -12,11 +12,13 @@ use crate::frames::instructions::Machine;
 use crate::frames::section::{self, FrameSection};
 use crate::gopclntab;
 use crate::image::Image;
-use crate::limits::{ENTRY_CODE, MAX_FDES, MAX_FRAME_BYTES, MAX_PAGES, MAX_ROWS_PER_FDE, MIN_GAP};
+use crate::limits::{ENTRY_CODE, MAX_FDES, MAX_FRAME_BYTES, MAX_PAGES, MAX_RESIDENT, MAX_ROWS_PER_FDE, MIN_GAP};
+use crate::padding::is_padding;
 use crate::pages::Pages;
 use crate::plt;
+use crate::realign;
 use crate::rules::Rules;
-use crate::sigreturn;
+use crate::sigreturn::Trampolines;
 use crate::stats::TableStats;
 use crate::sweep;
 use crate::table::UnwindTable;
@@ -38,11 +40,13 @@ pub(crate) fn build(image: &Image) -> Result<UnwindTable, BuildError> {
         rules: Rules::new(),
         rows: Vec::new(),
         stubs: Vec::new(),
+        trampolines: Trampolines::new(image.architecture()),
         stats,
     };
     plt::find(image, |place, rule| builder.stubs.push((place, rule)));
     gopclntab::find(image, |place, rule| builder.stubs.push((place, rule)));
     builder.stubs.sort_by_key(|(place, _)| place.start);
+    image.release();
     builder.add_code(&code, frames.as_ref())?;
     let (pages, rows) = builder.pages.finish(last_page)?;
     let (rules, mut stats) = (builder.rules.finish(), builder.stats);
@@ -183,6 +187,7 @@ struct Builder<'i> {
     rows: Vec<(u64, Rule)>,
     /// Linkage stubs and the code of Go, by place.
     stubs: Vec<(Range<u64>, Rule)>,
+    trampolines: Trampolines,
     stats: TableStats,
 }
 
@@ -209,7 +214,7 @@ impl Builder<'_> {
         machine: &mut Machine<'a>,
     ) -> Result<u64, BuildError> {
         let functions = frames.within(range.begin - self.base, range.end - self.base);
-        let mut described = range.begin;
+        let (mut described, mut released) = (range.begin, range.begin);
         for (i, function) in functions.iter().enumerate() {
             let begin = self.base + u64::from(function.begin);
             // the next one begins inside of this one if one of them is a remain
@@ -227,6 +232,10 @@ impl Builder<'_> {
                 self.push(begin, Rule::unsupported(unsupported::BAD_FDE))?;
             }
             described = end;
+            if described - released > MAX_RESIDENT {
+                self.image.release();
+                released = described;
+            }
         }
         Ok(described)
     }
@@ -255,6 +264,7 @@ impl Builder<'_> {
                 }
             }
         })?;
+        realign::correct(self.image, rows, end);
         (rows.len() <= MAX_ROWS_PER_FDE).then_some(())
     }
 
@@ -262,14 +272,16 @@ impl Builder<'_> {
         Convention { architecture: self.image.architecture(), return_register: cie.return_register, signal: cie.signal }
     }
 
-    /// Code that no function covers: padding, where the rule before goes on, or more, where nothing holds but what is
+    /// Code that no function covers: padding, where the rule before goes on, or code, where nothing holds but what is
     /// recognised.
     fn add_gap(&mut self, begin: u64, end: u64) -> Result<(), BuildError> {
         if begin >= end {
             return Ok(());
         }
-        let recognised = self.recognise(begin, end);
-        if end - begin < MIN_GAP && recognised.is_empty() {
+        let code = self.image.file_bytes(begin, end - begin);
+        let padding = is_padding(self.image.architecture(), code);
+        let recognised = self.recognise(begin, end, padding);
+        if padding && end - begin < MIN_GAP && recognised.is_empty() {
             self.stats.paddings += 1;
             return Ok(());
         }
@@ -288,23 +300,31 @@ impl Builder<'_> {
         if behind < end { self.push(behind, Rule::NONE) } else { Ok(()) }
     }
 
-    /// Code that is known without an FDE, by place: linkage stubs, the entry point, signal return trampolines.
-    fn recognise(&mut self, begin: u64, end: u64) -> Vec<(Range<u64>, Rule)> {
+    /// Code that is known without an FDE, by place: linkage stubs, the entry point, and, where there is more than padding,
+    /// signal return trampolines and what says enough of itself.
+    fn recognise(&mut self, begin: u64, end: u64, padding: bool) -> Vec<(Range<u64>, Rule)> {
         let index = |place: u64| self.stubs.partition_point(|(stub, _)| stub.start < place);
         let mut known: Vec<(Range<u64>, Rule)> = self.stubs[index(begin)..index(end)].to_vec();
-        let code = self.image.file_bytes(begin, end - begin);
-        sigreturn::find(self.image.architecture(), code, |place| {
-            known.push((begin + place.start as u64..begin + place.end as u64, Rule::SIGNAL));
-            self.stats.trampolines += 1;
-        });
+        if !padding {
+            let code = self.image.file_bytes(begin, end - begin);
+            let found = |place: Range<usize>| {
+                known.push((begin + place.start as u64..begin + place.end as u64, Rule::SIGNAL));
+                self.stats.trampolines += 1;
+            };
+            self.trampolines.find(code, || self.image.release(), found);
+        }
         if let Some(entry) = self.image.entry().filter(|entry| (begin..end).contains(entry)) {
             // the kernel jumps there: nothing called it
             let next = known.iter().map(|(place, _)| place.start).filter(|start| *start > entry).min();
-            known.push((entry..next.unwrap_or(end).min(entry + ENTRY_CODE), Rule::END));
+            let behind = next.unwrap_or(end).min(entry + ENTRY_CODE);
+            let called = sweep::first_called(self.image.architecture(), self.image.file_bytes(entry, behind - entry));
+            known.push((entry..called.map_or(behind, |at| entry + at as u64), Rule::END));
         }
         known.iter_mut().for_each(|(place, _)| place.end = place.end.min(end));
         known.sort_by_key(|(place, _)| place.start);
-        self.sweep(begin, end, &mut known);
+        if !padding {
+            self.sweep(begin, end, &mut known);
+        }
         known
     }
 

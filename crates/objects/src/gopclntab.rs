@@ -51,7 +51,8 @@ pub(crate) fn find(image: &Image, mut found: impl FnMut(Range<u64>, Rule)) {
     let mut left = MAX_GO_ROWS;
     for index in 0..table.functions {
         let Some(function) = table.function(index) else { return };
-        let Some(begin) = image.vaddr_to_file_offset(text.wrapping_add(function.begin.into())) else { continue };
+        let begin = image.vaddr_to_file_offset(text.wrapping_add(function.begin.into()));
+        let Some(begin) = begin.filter(|begin| *begin < image.size()) else { continue };
         let code = image.file_bytes(begin, (function.end - function.begin).into());
         if image.entry() == Some(begin) || SIGNAL_RETURNS.contains(&function.name) {
             continue;
@@ -123,7 +124,8 @@ impl<'a> Table<'a> {
         let word = |at: usize| Some(u32::from_le_bytes(*self.entries.get(at..)?.first_chunk()?));
         let (begin, at, end) = (word(index * 8)?, word(index * 8 + 4)? as usize, word(index * 8 + 8)?);
         let name = self.names.get(word(at.checked_add(4)?)? as usize..)?;
-        let name = &name[..name.iter().position(|byte| *byte == 0)?];
+        // the names that matter are short; an endless one is not scanned to its end
+        let name = name.get(..64).unwrap_or(name).split(|byte| *byte == 0).next()?;
         let (distances, flags) = (word(at + 16)?, *self.entries.get(at + self.layout.flags)?);
         (begin < end).then_some(Function { begin, end, name, flags, distances })
     }
@@ -153,7 +155,8 @@ impl<'a> Table<'a> {
         let first = u64::from(self.function(0)?.begin);
         let last = u64::from(self.function(self.functions - 1)?.end);
         let data = image.sections().filter(|s| matches!(s.name, b".go.module" | b".noptrdata" | b".data"));
-        data.flat_map(|section| section.bytes.as_chunks::<8>().0.windows(23)).find_map(|words| {
+        // a sound file has one of each; many headers of the same bytes are not all searched
+        data.take(3).flat_map(|section| section.bytes.as_chunks::<8>().0.windows(23)).find_map(|words| {
             let word = |index: usize| u64::from_le_bytes(words[index]);
             let text = word(22);
             let right =
@@ -178,6 +181,7 @@ impl<'a> Table<'a> {
         }
         let mut values = Cursor::new(self.values.get(function.distances as usize..)?);
         let (mut at, mut distance) = (0u32, -1i32);
+        let mut saves = None;
         while at < size {
             *left = left.checked_sub(1)?;
             let step = values.uleb()?;
@@ -190,7 +194,11 @@ impl<'a> Table<'a> {
             if distance < 0 {
                 return None;
             }
-            rows.push((at..end, rule(distance, function.flags, code)));
+            if distance > 0 && saves.is_none() {
+                // the compiler saves the frame pointer next to the return address; assembly may push other things
+                saves = Some(function.flags & ASM == 0 || frame_pointer_set(code, at).is_some());
+            }
+            rows.push((at..end, rule(distance, saves == Some(true))));
             at = end;
         }
         if function.flags & SP_WRITE != 0 {
@@ -200,27 +208,30 @@ impl<'a> Table<'a> {
     }
 }
 
-/// The rule where the stack pointer is `distance` below where it was when the function was entered.
-fn rule(distance: i32, flags: u8, code: &[u8]) -> Rule {
+/// The rule where the stack pointer is `distance` below where it was when the function was entered, and whether its first
+/// push saved the frame pointer.
+fn rule(distance: i32, saves: bool) -> Rule {
     let rule = Rule { cfa: cfa::SP, cfa_offset: distance.saturating_add(8), ..Rule::NONE };
-    // the compiler saves the frame pointer next to the return address; assembly may push other things
-    if distance > 0 && (flags & ASM == 0 || saves_frame_pointer(code).is_some()) {
+    if distance > 0 && saves {
         return Rule { fp: fp::AT_CFA, fp_offset: -16, ..rule };
     }
     rule
 }
 
-/// Where in a function, behind its check of the stack's size, the frame pointer has been set, if it begins so.
-fn saves_frame_pointer(code: &[u8]) -> Option<u32> {
+/// Where in a function the frame pointer has been set, if what moves the stack pointer first, and ends at `pushed`, saves
+/// it. Before that there may be a check of the stack's size.
+fn frame_pointer_set(code: &[u8], pushed: u32) -> Option<u32> {
     // push %rbp; mov %rsp,%rbp
     const SAVED: [u8; 4] = [0x55, 0x48, 0x89, 0xe5];
-    code.starts_with(&SAVED).then_some(SAVED.len() as u32)
+    let push = pushed.checked_sub(1)?;
+    code.get(push as usize..)?.starts_with(&SAVED).then_some(push + SAVED.len() as u32)
 }
 
 /// A function that goes to another stack: once it has set the frame pointer, which stays, that leads back to its own.
 /// Before, the stack pointer is right. Without a frame pointer nothing is known.
 fn other_stack(rows: &mut Vec<(Range<u32>, Rule)>, code: &[u8]) {
-    let Some(set) = saves_frame_pointer(code) else { return rows.clear() };
+    let pushed = rows.iter().find(|(_, rule)| rule.cfa_offset > 8).map(|(place, _)| place.start);
+    let Some(set) = pushed.and_then(|pushed| frame_pointer_set(code, pushed)) else { return rows.clear() };
     let own = rows.iter().position(|(place, _)| place.end > set).unwrap_or(rows.len());
     let last = rows.last().map_or(0, |(place, _)| place.end);
     // the epilogue pops the frame pointer
@@ -238,4 +249,51 @@ fn other_stack(rows: &mut Vec<(Range<u32>, Rule)>, code: &[u8]) {
     }
     rows.push((behind..last, rule));
     rows.retain(|(place, _)| place.start < place.end);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rules of a function of 32 bytes of assembly whose stack pointer moves as `values` say.
+    fn rows(flags: u8, code: &[u8], values: &[u8]) -> Vec<(Range<u32>, Rule)> {
+        let layout = MAGICS[1].1;
+        let table = Table { layout, functions: 1, text_start: 0, names: &[], values, entries: &[] };
+        let function = Function { begin: 0, end: 32, name: b"f", flags, distances: 0 };
+        let mut rows = Vec::new();
+        table.rows(&function, code, &mut 100, &mut rows).unwrap();
+        rows
+    }
+
+    fn sp(offset: i32) -> Rule {
+        Rule { cfa: cfa::SP, cfa_offset: offset, ..Rule::NONE }
+    }
+
+    /// The assembler checks the stack's size in front of the push, unless the function is marked NOSPLIT: cmp; jbe.
+    #[test]
+    fn assembly_that_saves_the_frame_pointer_behind_a_check() {
+        const CHECK: [u8; 6] = [0x49, 0x3b, 0x66, 0x10, 0x76, 0x14];
+        // push %rbp; mov %rsp,%rbp; sub $16,%rsp
+        const PROLOGUE: [u8; 8] = [0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x10];
+        let saved = |offset| Rule { fp: fp::AT_CFA, fp_offset: -16, ..sp(offset) };
+        // pairs of a step, zigzag, and bytes: 0 for 7, 8 for 7, 24 for 18; and for 1, 7, 24
+        let (checked, plain) = ([2, 7, 16, 7, 32, 18], [2, 1, 16, 7, 32, 24]);
+        let code = [&CHECK[..], &PROLOGUE].concat();
+        assert_eq!(rows(ASM, &code, &checked), [(0..7, sp(8)), (7..14, saved(16)), (14..32, saved(32))]);
+        assert_eq!(rows(ASM, &PROLOGUE, &plain), [(0..1, sp(8)), (1..8, saved(16)), (8..32, saved(32))]);
+        // push %rbx; nop
+        let other = [&CHECK[..], &[0x53, 0x90]].concat();
+        assert_eq!(rows(ASM, &other, &checked), [(0..7, sp(8)), (7..14, sp(16)), (14..32, sp(32))]);
+        assert_eq!(rows(0, &other, &checked)[1], (7..14, saved(16)), "the compiler always saves it");
+        assert_eq!(rows(ASM, &[], &checked)[1], (7..14, sp(16)), "no code");
+    }
+
+    #[test]
+    fn another_stack_is_followed_from_where_the_frame_pointer_is_set() {
+        let code = [0x49, 0x3b, 0x66, 0x10, 0x76, 0x14, 0x55, 0x48, 0x89, 0xe5];
+        let rows = rows(ASM | SP_WRITE, &code, &[2, 7, 16, 20, 15, 5]);
+        let kinds: Vec<_> = rows.iter().map(|(place, rule)| (place.clone(), rule.cfa)).collect();
+        let expected = [(0..7, cfa::SP), (7..10, cfa::SP), (10..27, cfa::OTHER_STACK), (27..32, cfa::SP)];
+        assert_eq!(kinds, expected);
+    }
 }

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use crate::architecture::Architecture;
 use crate::error::ImageError;
-use crate::limits::MAX_PROGRAM_HEADERS;
+use crate::limits::{MAX_NOTE_SECTIONS, MAX_PROGRAM_HEADERS};
 use crate::segments::{self, Segment};
 
 const PT_LOAD: u32 = 1;
@@ -126,7 +126,7 @@ impl Image {
             notes.find_map(|(range, alignment)| crate::identity::build_id(self.bytes().get(range.clone())?, *alignment))
         };
         let in_sections = || {
-            let mut notes = self.sections().filter(|s| s.kind == SHT_NOTE);
+            let mut notes = self.sections().filter(|s| s.kind == SHT_NOTE).take(MAX_NOTE_SECTIONS);
             notes.find_map(|s| crate::identity::build_id(s.bytes, 4))
         };
         in_segments().or_else(in_sections).map(<[u8]>::to_vec)
@@ -172,6 +172,18 @@ impl Image {
     pub(crate) fn file_bytes(&self, file_offset: u64, size: u64) -> &[u8] {
         let bytes = self.bytes();
         bytes.get(clip(bytes.len(), file_offset, size)).unwrap_or_default()
+    }
+
+    /// Gives back the memory in which parts of a mapped file lie because they were read. What is read again comes from
+    /// the page cache.
+    pub(crate) fn release(&self) {
+        if let Data::Mapped(map) = &self.data {
+            // SAFETY: nothing was ever written to the mapping, so a page that is dropped and read again has the same
+            // right to be there as before: it is the file's.
+            let released = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
+            // of no consequence but memory
+            let _ = released;
+        }
     }
 
     /// The sections that have uncompressed bytes within the file; none if the section headers are nonsense.

@@ -24,14 +24,20 @@ mod architecture;
 mod build;
 mod cache;
 mod error;
+pub mod exits;
 mod explain;
 mod frames;
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod fuzzing;
 mod gopclntab;
 mod identity;
 mod image;
 pub mod limits;
+mod padding;
 mod pages;
 mod plt;
+mod realign;
 mod rules;
 mod segments;
 mod sigreturn;

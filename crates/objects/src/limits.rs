@@ -25,7 +25,11 @@ pub const MAX_PROGRAM_HEADERS: usize = 65536 / 56;
 pub const MAX_BUILD_ID: usize = 64;
 /// Bytes of notes that are searched for a build-id, per segment or section.
 pub const MAX_NOTES: usize = 64 << 10;
-/// Functions less than this many bytes apart have padding between them, no code: no row is spent on it.
+/// Sections of notes that are searched for it; files have fewer than ten.
+pub const MAX_NOTE_SECTIONS: usize = 256;
+/// Bytes of a file that are read before the memory that they take is given back: a table is made beside many others.
+pub(crate) const MAX_RESIDENT: u64 = 4 << 20;
+/// Between functions less than this many bytes apart, padding is looked for: no row is spent on it.
 pub const MIN_GAP: u64 = 16;
 /// Rows of one function; one with more is taken for damaged.
 pub const MAX_ROWS_PER_FDE: usize = 1 << 20;

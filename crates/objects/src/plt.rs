@@ -12,10 +12,14 @@ const STUB: usize = 16;
 
 /// Calls `found` with the place in the file and the rule of each stub.
 pub(crate) fn find(image: &Image, mut found: impl FnMut(Range<u64>, Rule)) {
+    // sections of a sound file do not overlap: many headers of the same bytes are not all believed
+    let mut left = image.bytes().len();
     for section in image.sections() {
         if !matches!(section.name, b".plt" | b".plt.sec" | b".plt.got" | b".iplt") {
             continue;
         }
+        let Some(rest) = left.checked_sub(section.bytes.len()) else { return };
+        left = rest;
         for (index, stub) in section.bytes.chunks_exact(STUB).enumerate() {
             let begin = section.file_offset + (index * STUB) as u64;
             let rows = match image.architecture() {
@@ -77,6 +81,33 @@ mod tests {
         assert_eq!(rules("f3 0f 1e fa ff 25 ae 2f 00 00 66 0f 1f 44 00 00"), [(cfa::SP, 8)]);
         assert_eq!(rules("ff 25 ae 2f 00 00 66 90 00 00 00 00 00 00 00 00"), [(cfa::SP, 8)]);
         assert_eq!(rules("55 48 89 e5 e8 00 00 00 00 5d c3 90 90 90 90 90"), []);
+    }
+
+    /// A file of many headers of the same bytes must not make more stubs than a file of its size can hold.
+    #[test]
+    fn sections_that_share_their_bytes_are_not_all_believed() {
+        const HEADERS: usize = 500;
+        let (stubs_at, names_at, headers_at) = (0x40u64, 0x440u64, 0x480u64);
+        let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0\x01\0\0\0".to_vec();
+        file.extend([0, 0, headers_at].map(u64::to_le_bytes).concat());
+        file.extend([0u16, 0, 64, 56, 0, 64, HEADERS as u16 + 2, 1].map(u16::to_le_bytes).concat());
+        let stub = bytes("ff 25 ae 2f 00 00 66 90 00 00 00 00 00 00 00 00");
+        (0..64).for_each(|_| file.extend(&stub));
+        file.extend(b"\0.plt\0");
+        file.resize(headers_at as usize, 0);
+        let mut section = |name: u32, offset: u64, size: u64| {
+            file.extend([name, 1].map(u32::to_le_bytes).concat());
+            file.extend([2, offset, offset, size, 0, 0, 0].map(u64::to_le_bytes).concat());
+            file.resize(file.len() - 8, 0);
+            file.extend([0; 8]);
+        };
+        section(0, 0, 0);
+        section(0, names_at, 7);
+        (0..HEADERS).for_each(|_| section(1, stubs_at, 0x400));
+        let image = Image::from_bytes(file).expect("an ELF file");
+        let mut found = 0;
+        find(&image, |_, _| found += 1);
+        assert!(found >= 64 && found as u64 <= image.size() / STUB as u64, "{found}");
     }
 
     #[test]

@@ -6,30 +6,37 @@ use abi::table::{Rule, unsupported};
 
 use crate::limits::MAX_RULES;
 
+/// Rules that are remembered in front of the map. A file has some hundred that are frequent.
+const RECENT: usize = 1 << 10;
+
 /// Numbers rules in the order in which they first appear. Number 0 is [`Rule::NONE`].
 ///
-/// The map is keyed by a random hash: rules come from a file, whose author could choose them to collide.
+/// The map is keyed by a random hash: rules come from a file, whose author could choose them to collide. That hash takes
+/// longer than decoding a row, so the latest rule of each simple hash stands in front of it; rules that collide there
+/// cost a look into the map.
 pub(crate) struct Rules {
     rules: Vec<Rule>,
     numbers: HashMap<Rule, u16>,
-    last: (Rule, u16),
+    recent: Box<[(Rule, u16); RECENT]>,
 }
 
 impl Rules {
     pub(crate) fn new() -> Rules {
-        Rules { rules: vec![Rule::NONE], numbers: HashMap::from([(Rule::NONE, 0)]), last: (Rule::NONE, 0) }
+        let recent = Box::new([(Rule::NONE, 0); RECENT]);
+        Rules { rules: vec![Rule::NONE], numbers: HashMap::from([(Rule::NONE, 0)]), recent }
     }
 
     /// The number of a rule. The last free one goes to "too many rules", and to all rules that come after it.
     pub(crate) fn number(&mut self, rule: Rule) -> u16 {
-        if self.last.0 == rule {
-            return self.last.1;
+        let slot = simple_hash(&rule);
+        if self.recent[slot].0 == rule {
+            return self.recent[slot].1;
         }
         let number = match self.numbers.get(&rule) {
             Some(&number) => number,
             None => self.add(rule),
         };
-        self.last = (rule, number);
+        self.recent[slot] = (rule, number);
         number
     }
 
@@ -51,6 +58,17 @@ impl Rules {
     }
 }
 
+/// An index into the recent rules, which differs where rules of compilers do.
+fn simple_hash(rule: &Rule) -> usize {
+    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+    let forms = u32::from_le_bytes([rule.cfa, rule.register, rule.fp, rule.ra]);
+    let pair = |a: i32, b: i32| u64::from(a.cast_unsigned()) | u64::from(b.cast_unsigned()) << 32;
+    let words = [pair(rule.cfa_offset, rule.fp_offset), pair(rule.extra, rule.bx_offset), forms.into()];
+    let hash = words.iter().fold(0u64, |hash, word| (hash.rotate_left(23) ^ word).wrapping_mul(ODD));
+    // the high bits depend on all others
+    (hash >> (64 - RECENT.ilog2())) as usize
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,6 +85,19 @@ mod tests {
         assert_eq!(rules.number(rule(16)), 2);
         assert_eq!(rules.number(rule(8)), 1);
         assert_eq!(rules.finish(), [Rule::NONE, rule(8), rule(16)]);
+    }
+
+    /// More rules than are remembered, again and again in another order: each keeps its first number.
+    #[test]
+    fn forgotten_rules_keep_their_numbers() {
+        let mut rules = Rules::new();
+        let numbers: Vec<u16> = (0..3 * RECENT as i32).map(|offset| rules.number(rule(offset))).collect();
+        assert!(numbers.iter().enumerate().all(|(index, number)| usize::from(*number) == index + 1));
+        for step in [7, 11, 1021] {
+            for index in (0..numbers.len()).map(|index| index * step % numbers.len()) {
+                assert_eq!(rules.number(rule(index as i32)), numbers[index]);
+            }
+        }
     }
 
     #[test]

@@ -9,7 +9,8 @@ use std::collections::HashMap;
 
 use abi::table::{Rule, cfa, fp};
 use iced_x86::{
-    Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, OpAccess, OpKind, Register,
+    Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
+    Register,
 };
 
 use crate::architecture::Architecture;
@@ -19,16 +20,24 @@ pub(crate) const MAX_SWEEP: usize = 1024;
 
 /// The rules of a stretch of code that begins with a function, by place in it; `None` if it is not believed.
 pub(crate) fn rules(architecture: Architecture, code: &[u8]) -> Option<Vec<(usize, Rule)>> {
-    // linkers fill up to the next section with zeros
     let length = code.iter().rposition(|byte| *byte != 0)? + 1;
-    let code = &code[..length];
     if architecture != Architecture::X86_64 || length > MAX_SWEEP {
         return None;
     }
     let mut sweep = Sweep { frame: Frame::ENTERED, arrivals: HashMap::new(), info: InstructionInfoFactory::new() };
     let mut rules: Vec<(usize, Rule)> = Vec::new();
     let mut functions = 0;
-    for instruction in &mut Decoder::with_ip(64, code, 0, DecoderOptions::NONE) {
+    let mut falls_through = false;
+    let mut decoder = Decoder::with_ip(64, code, 0, DecoderOptions::NONE);
+    while decoder.can_decode() {
+        let zeros = code[decoder.position()..].iter().take_while(|byte| **byte == 0).count();
+        if zeros > 0 {
+            // linkers fill up to the next section with zeros, and no code goes on there
+            decoder.set_position(decoder.position() + zeros).ok().filter(|()| !falls_through)?;
+            decoder.set_ip(decoder.position() as u64);
+            continue;
+        }
+        let instruction = decoder.decode();
         let at = instruction.ip();
         if instruction.is_invalid() || sweep.arrivals.get(&at).is_some_and(|frame| *frame != sweep.frame) {
             return None;
@@ -39,11 +48,25 @@ pub(crate) fn rules(architecture: Architecture, code: &[u8]) -> Option<Vec<(usiz
             rules.push((at as usize, rule));
         }
         let leaves = [FlowControl::Return, FlowControl::IndirectBranch, FlowControl::UnconditionalBranch];
-        functions += usize::from(leaves.contains(&instruction.flow_control()));
+        let leaves = leaves.contains(&instruction.flow_control());
+        functions += usize::from(leaves);
+        falls_through = !leaves && (falls_through || instruction.mnemonic() != Mnemonic::Nop);
         sweep.frame = sweep.after(&instruction, code.len() as u64)?;
     }
     // padding alone decodes, too
     (sweep.frame == Frame::ENTERED && functions > 0).then_some(rules)
+}
+
+/// Where the first function begins that this code calls and that lies behind the call, if it lies within.
+pub(crate) fn first_called(architecture: Architecture, code: &[u8]) -> Option<usize> {
+    if architecture != Architecture::X86_64 {
+        return None;
+    }
+    let calls = Decoder::with_ip(64, code, 0, DecoderOptions::NONE);
+    let calls = calls.into_iter().filter(|instruction| instruction.code() == Code::Call_rel32_64);
+    let targets = calls.filter(|call| call.near_branch_target() >= call.next_ip());
+    let first = targets.map(|call| call.near_branch_target()).min()?;
+    usize::try_from(first).ok().filter(|first| *first < code.len())
 }
 
 /// The stack between two instructions.
@@ -168,7 +191,40 @@ mod tests {
         let expected = Some(vec![(0, sp(8)), (4, sp(16)), (22, sp(8))]);
         assert_eq!(of(&INIT), expected);
         assert_eq!(of(&[&INIT[..], &[0; 9]].concat()), expected, "with padding behind");
+        let later = Some(vec![(3, sp(8)), (7, sp(16)), (25, sp(8))]);
+        assert_eq!(of(&[&[0; 3], &INIT[..]].concat()), later, "with padding before");
         assert_eq!(of(&[0; 9]), None);
+    }
+
+    /// `frame_dummy` of crtstuff.c: endbr64; jmp; and a nop of seven bytes, of which the last four are zeros.
+    #[test]
+    fn instructions_that_end_with_zeros() {
+        let code = [0xf3, 0x0f, 0x1e, 0xfa, 0xe9, 0x77, 0xff, 0xff, 0xff, 0x0f, 0x1f, 0x80, 0, 0, 0, 0];
+        assert_eq!(of(&code), Some(vec![(0, sp(8))]));
+        assert_eq!(of(&[&code[..], &[0; 5]].concat()), Some(vec![(0, sp(8))]));
+        assert_eq!(of(&code[..13]), None, "cut off");
+    }
+
+    /// `_init` of musl, padding, and `exit`, which does not return: the padding is no part of an instruction.
+    #[test]
+    fn padding_between_sections() {
+        let init = [0x50, 0x58, 0xc3];
+        let exit = [0x55, 0x89, 0xfd, 0xe8, 0, 0, 0, 0];
+        let returns = [0x55, 0x89, 0xfd, 0x5d, 0xc3];
+        assert_eq!(of(&[&init[..], &[0; 13], &exit].concat()), None);
+        let framed = Rule { fp: fp::AT_CFA, fp_offset: -16, ..sp(16) };
+        let expected = vec![(0, sp(8)), (1, sp(16)), (2, sp(8)), (17, framed), (20, sp(8))];
+        assert_eq!(of(&[&init[..], &[0; 13], &returns].concat()), Some(expected));
+        assert_eq!(of(&[&init[..2], &[0; 14], &returns].concat()), None, "code that goes on into padding");
+    }
+
+    /// `_start` of musl, and the beginning of `_start_c`, which it calls.
+    #[test]
+    fn the_first_function_that_is_called() {
+        let start = [0x31, 0xed, 0x48, 0x89, 0xe7, 0x48, 0x83, 0xe4, 0xf0, 0xe8, 3, 0, 0, 0, 0xf4, 0x90, 0x90, 0x55];
+        assert_eq!(first_called(Architecture::X86_64, &start), Some(17));
+        assert_eq!(first_called(Architecture::X86_64, &start[..17]), None, "it lies elsewhere");
+        assert_eq!(first_called(Architecture::Aarch64, &start), None);
     }
 
     #[test]

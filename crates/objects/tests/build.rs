@@ -208,6 +208,19 @@ fn limits_are_named() {
     assert!(matches!(UnwindTable::build(&image), Err(BuildError::TooManyCies)));
 }
 
+/// As readelf 2.40 and libgcc's unwinder have it.
+#[test]
+fn a_register_behind_an_expression_gets_the_offset_before_it() {
+    let mut frames = Frames::x86_64();
+    // CFA = rsp+16; CFA = *(rsp+24)+8; CFA = rbp
+    let expression = [0x0f, 5, 0x77, 24, 0x06, 0x23, 8];
+    frames.fde(TEXT, 0x20, &[&[0x0e, 16, 0x44][..], &expression, &[0x44, 0x0d, 6]].concat());
+    let table = from_frames(&frames);
+    assert_eq!(table.lookup(TEXT), sp(16));
+    assert_eq!(table.lookup(TEXT + 4), Rule { cfa: cfa::DEREF_SP, cfa_offset: 24, extra: 8, ..Rule::NONE });
+    assert_eq!(table.lookup(TEXT + 8), Rule { cfa: cfa::FP, cfa_offset: 16, ..Rule::NONE });
+}
+
 #[test]
 fn a_bad_function_costs_only_itself() {
     let mut frames = Frames::x86_64();

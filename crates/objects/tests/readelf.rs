@@ -8,12 +8,13 @@ use std::path::Path;
 use abi::table::{Rule, bx, cfa, fp, ra, unsupported};
 use common::{compile, library, mapped_files, output, table};
 
-/// A row of readelf's: CFA, rbp, rbx, return address, in its words.
+/// A row of readelf's: CFA, rbp, rbx, rsp, return address, in its words.
 #[derive(Clone, Debug, Default)]
 struct Line {
     cfa: String,
     rbp: String,
     rbx: String,
+    rsp: String,
     ra: String,
 }
 
@@ -54,7 +55,8 @@ fn functions(path: &Path) -> Vec<Function> {
             [address, _, ..] if address.len() == 16 => {
                 let cell =
                     |name: &str| columns.iter().position(|column| column == name).map_or("u", |i| words[i]).to_owned();
-                let line = Line { cfa: cell("CFA"), rbp: cell("rbp"), rbx: cell("rbx"), ra: cell("ra") };
+                let (cfa, ra) = (cell("CFA"), cell("ra"));
+                let line = Line { cfa, rbp: cell("rbp"), rbx: cell("rbx"), rsp: cell("rsp"), ra };
                 match &cie {
                     Some(cie) => cies.get_mut(cie).unwrap().1 = line,
                     None => functions.last_mut().unwrap().push(hex(address), line),
@@ -96,8 +98,10 @@ fn same(line: &Line, signal: bool, rule: &Rule) -> bool {
     if signal && line.cfa == "exp" {
         return *rule == Rule::SIGNAL;
     }
+    // in longjmp, the caller's stack pointer is in a register, and not the CFA
+    let is_cfa = matches!(line.rsp.as_str(), "u" | "s");
     let register = register_number(&line.ra);
-    if line.ra != "c-8" && register.is_none() {
+    if !is_cfa || line.ra != "c-8" && register.is_none() {
         return *rule == Rule::unsupported(unsupported::RETURN_ADDRESS);
     }
     let cfa_is_same = match register_and_offset(&line.cfa) {
@@ -111,14 +115,14 @@ fn same(line: &Line, signal: bool, rule: &Rule) -> bool {
     };
     let rbp_is_same = match line.rbp.as_str() {
         "u" | "s" => rule.fp == fp::SAME,
-        "exp" => matches!(rule.fp, fp::AT_FP | fp::AT_SP),
+        "exp" => matches!(rule.fp, fp::AT_FP | fp::AT_SP) || common::may_have_given_back(rule),
         text if register_number(text).is_some() => rule.fp == fp::LOST,
         _ => register_and_offset(&line.rbp) == Some(("c", rule.fp_offset)) && rule.fp == fp::AT_CFA,
     };
     let rbx_is_same = match line.rbx.as_str() {
         "u" | "s" => rule.bx_offset == bx::SAME,
         text => match register_and_offset(text) {
-            // what is saved at the CFA itself (in longjmp, which has its CFA at the buffer) is not followed
+            // what is saved at the CFA itself is not followed
             Some(("c", offset)) if offset != 0 => rule.bx_offset == offset,
             _ => rule.bx_offset == bx::LOST,
         },

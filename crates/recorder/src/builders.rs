@@ -67,7 +67,8 @@ impl Builders {
         Ok(Builders { jobs: Some(jobs), results, ready, threads: handles, waiting: 0 })
     }
 
-    /// Asks for a table. One may be `cached`, and taken from the cache, if the file is what its build-id says.
+    /// Asks for a table. One may be `cached`, and taken from the cache, if the file is what its build-id says and only
+    /// those can write it who can write the cache.
     pub(crate) fn ask(&mut self, object: u32, file: Arc<ObjectFile>, cached: bool) {
         if let Some(jobs) = &self.jobs
             && jobs.send(Job { object, file, cached }).is_ok()
@@ -116,14 +117,17 @@ fn hurry() {
 
 fn make(file: &ObjectFile, cache: Option<&Cache>) -> Result<UnwindTable, String> {
     let image = Image::open(file.file()).map_err(|error| error.to_string())?;
-    let key = CacheKey::of(&image);
+    let key = cache.and_then(|_| CacheKey::of_file(&image, file.file()));
     if let (Some(cache), Some(key)) = (cache, &key)
         && let Some(table) = cache.load(key)
     {
         return Ok(table);
     }
     let table = UnwindTable::build(&image).map_err(|error: BuildError| error.to_string())?;
-    if let (Some(cache), Some(key)) = (cache, &key) {
+    if let (Some(cache), Some(key)) = (cache, &key)
+        // the file may have been written to while it was read
+        && CacheKey::of_file(&image, file.file()).as_ref() == Some(key)
+    {
         // a cache that cannot be written costs time at the next start, nothing now
         let _ = cache.store(key, &table);
     }

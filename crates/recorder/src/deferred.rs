@@ -5,15 +5,18 @@ use abi::record::WORDS;
 use abi::stop::Stop;
 use abi::table::Rule;
 use abi::word::{self, Word};
+use objects::exits::Code;
 use walk::{Target, Walk, turn, unroll};
 
+use crate::exits::{ExitMap, Exits, Process};
+use crate::known_objects::KnownObjects;
 use crate::ring::DeferredSample;
 use crate::tables::Tables;
 
 #[cfg(target_arch = "aarch64")]
-type Native = walk::Aarch64;
+pub(crate) type Native = walk::Aarch64;
 #[cfg(target_arch = "x86_64")]
-type Native = walk::X86_64;
+pub(crate) type Native = walk::X86_64;
 
 /// What a deferred sample comes to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,10 +30,11 @@ pub(crate) enum Walked {
 /// Memory for one walk after the other.
 pub(crate) struct Walker {
     walk: Box<Walk>,
+    pub(crate) exits: Exits,
 }
 
 impl Walker {
-    pub(crate) fn new() -> Walker {
+    pub(crate) fn new(exits: ExitMap) -> Walker {
         // SAFETY: Walk is plain integers, for which zero is a value; the layout is that of the type.
         let walk = unsafe {
             let layout = std::alloc::Layout::new::<Walk>();
@@ -40,13 +44,20 @@ impl Walker {
             }
             Box::from_raw(memory.cast::<Walk>())
         };
-        Walker { walk }
+        Walker { walk, exits: Exits::new(exits) }
     }
 
     /// Walks a sample in a process with these mappings.
-    pub(crate) fn walk(&mut self, sample: &DeferredSample, mappings: &[Mapping], tables: &Tables) -> Walked {
-        let mut copy = Copy { sample, mappings, tables, ended: false };
+    pub(crate) fn walk(
+        &mut self,
+        sample: &DeferredSample,
+        mappings: &[Mapping],
+        objects: &KnownObjects,
+        tables: &Tables,
+    ) -> Walked {
         self.begin(sample);
+        let process = Process { pid: sample.key.pid, mappings, objects };
+        let mut copy = Copy { sample, process, tables, exits: &mut self.exits, ended: false };
         let mut turns = abi::record::TURNS;
         while turn::<Native, Copy>(&mut copy, &mut self.walk) {
             turns -= 1;
@@ -103,8 +114,9 @@ impl Walker {
 /// The process as a deferred sample shows it.
 struct Copy<'a> {
     sample: &'a DeferredSample,
-    mappings: &'a [Mapping],
+    process: Process<'a>,
     tables: &'a Tables,
+    exits: &'a mut Exits,
     /// Something behind the end of a copy that found no more room was asked for.
     ended: bool,
 }
@@ -119,11 +131,19 @@ impl Target for Copy<'_> {
     }
 
     fn mapping(&mut self, pc: u64) -> Option<Mapping> {
-        let index = self.mappings.partition_point(|mapping| mapping.begin <= pc);
-        self.mappings[..index].last().filter(|mapping| pc < mapping.end).copied()
+        self.process.mapping(pc).copied()
     }
 
     fn rule(&mut self, mapping: &Mapping, offset: u64) -> Rule {
         self.tables.rule(mapping, offset)
+    }
+
+    fn exit(&mut self, mapping: &Mapping, pc: u64, interrupted: bool) -> Option<Rule> {
+        Some(self.exits.rule(self.process, mapping, pc, interrupted))
+    }
+
+    fn read_code(&mut self, address: u64) -> Option<u64> {
+        let mut bytes = [0; 8];
+        (self.process.read(address, &mut bytes) == bytes.len()).then(|| u64::from_le_bytes(bytes))
     }
 }

@@ -11,6 +11,11 @@ mod builders;
 mod collector;
 mod counts;
 mod deferred;
+mod evidence;
+mod exits;
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod fuzzing;
 mod known_objects;
 mod load;
 mod mapped;
@@ -27,6 +32,7 @@ pub use arena::ArenaError;
 pub use bpf_object::ObjectError;
 pub use btf::BtfError;
 pub use collector::{ProcessInfo, Troubles};
+pub use evidence::{Evidence, Witness};
 pub use load::LoadError;
 pub use objects::default_directory as cache_directory;
 pub use processes::OpenError;

@@ -2,13 +2,14 @@
 
 use aya::maps::{ArrayOfMaps, HashMap, Map, MapData, PerCpuArray, RingBuf};
 use aya::programs::{PerfEvent, RawTracePoint};
-use aya::{Btf, Ebpf, EbpfLoader, Pod, VerifierLogLevel};
+use aya::{Ebpf, EbpfLoader, Pod, VerifierLogLevel};
 
 use abi::counter::Counter;
 use abi::process::Process;
 
 use crate::bpf_object::{ObjectError, object};
 use crate::btf::{BtfError, KernelTypes};
+use crate::exits::ExitMap;
 use crate::sampling::TRACEPOINTS;
 
 /// A process entry.
@@ -67,6 +68,8 @@ pub struct Sizes {
     pub copy: u32,
     /// Only followed processes are sampled.
     pub follow: bool,
+    /// Each sample comes with what it was walked from.
+    pub evidence: bool,
 }
 
 /// The loaded sampler: programs and the maps that user space works with.
@@ -77,6 +80,8 @@ pub struct Sampler {
     pub processes: HashMap<MapData, u32, ProcessPod>,
     /// When a process's known mappings became void.
     pub stale: HashMap<MapData, u32, u64>,
+    /// What code without unwind information says of its callers.
+    pub exits: ExitMap,
     /// Followed processes.
     pub followed: HashMap<MapData, u32, u32>,
     /// Outer maps of the arenas.
@@ -108,12 +113,13 @@ pub fn load(sizes: Sizes) -> Result<Sampler, LoadError> {
         ("task_struct", "pid"),
         ("vm_unmapped_area_info", "length"),
     ])?;
-    let btf = Btf::from_sys_fs().ok();
     let wake = u64::from(sizes.ring / 4);
     let mut bpf = EbpfLoader::new()
-        .btf(btf.as_ref())
+        // no program needs the kernel's types from aya, which takes its time to read them
+        .btf(None)
         .verifier_log_level(VerifierLogLevel::STATS)
         .override_global("FOLLOW", &u32::from(sizes.follow), true)
+        .override_global("EVIDENCE", &u32::from(sizes.evidence), true)
         .override_global("WAKE_BYTES", &wake, true)
         .override_global("COPY_LIMIT", &sizes.copy, true)
         .override_global("TASK_FLAGS", &flags, true)
@@ -134,6 +140,7 @@ pub fn load(sizes: Sizes) -> Result<Sampler, LoadError> {
     Ok(Sampler {
         processes: typed(&mut bpf, "processes")?,
         stale: typed(&mut bpf, "stale")?,
+        exits: typed(&mut bpf, "exits")?,
         followed: typed(&mut bpf, "followed")?,
         mappings: typed(&mut bpf, "mappings")?,
         pages: typed(&mut bpf, "pages")?,
@@ -184,7 +191,15 @@ mod tests {
 
     #[test]
     fn programs_verify_with_room_to_spare() {
-        let sizes = Sizes { cpus: 2, processes: 1024, counts: 4096, ring: 1 << 22, copy: 1 << 14, follow: true };
+        let sizes = Sizes {
+            cpus: 2,
+            processes: 1024,
+            counts: 4096,
+            ring: 1 << 22,
+            copy: 1 << 14,
+            follow: true,
+            evidence: true,
+        };
         let sampler = load(sizes).expect("loads as root on this kernel");
         for (name, program) in sampler.bpf.programs() {
             let info = program.info().expect("loaded");

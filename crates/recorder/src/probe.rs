@@ -38,8 +38,15 @@ pub struct ProbeReport {
 pub fn probe() -> Result<ProbeReport, StartError> {
     let cpus = processes::online_cpus().map_err(OpenError::from)?;
     let possible = aya::util::nr_cpus().map_or(cpus.len(), |count| count.max(cpus.len())) as u32;
-    let sizes =
-        Sizes { cpus: possible, processes: 1 << 10, counts: 1 << 12, ring: 1 << 22, copy: 1 << 14, follow: true };
+    let sizes = Sizes {
+        cpus: possible,
+        processes: 1 << 10,
+        counts: 1 << 12,
+        ring: 1 << 22,
+        copy: 1 << 14,
+        follow: true,
+        evidence: true,
+    };
     let mut sampler = load(sizes)?;
     sampling::watch_processes(&mut sampler.bpf)?;
     let event = sampling::start(&mut sampler.bpf, &cpus, 1)?;

@@ -17,6 +17,7 @@ use symbols::PerfMap;
 use crate::builders::Builders;
 use crate::collector::{Collector, Parts, Troubles};
 use crate::counts::Counts;
+use crate::evidence::Witness;
 use crate::known_objects::TableState;
 use crate::load::{LoadError, Sizes, load};
 use crate::process_map::ProcessMap;
@@ -136,6 +137,15 @@ pub struct Recording {
     ended: Option<Duration>,
 }
 
+/// Follows processes from now on, and learns of those that there are.
+fn follow_processes(scope: Scope) -> Result<(Sideband, ProcessTable), StartError> {
+    // before /proc is read, so that nothing falls between the two
+    let sideband = Sideband::open(&sideband_options())?;
+    let mut table = ProcessTable::new(scope);
+    table.seed().map_err(io_error("cannot read /proc"))?;
+    Ok((sideband, table))
+}
+
 /// How processes are followed.
 pub(crate) fn sideband_options() -> processes::Options {
     let data_pages = (SIDEBAND_BUFFER / rustix::param::page_size()).max(1);
@@ -152,37 +162,53 @@ impl Recording {
     /// # Errors
     /// A [`StartError`]; nothing is left loaded.
     pub fn start(options: &Options) -> Result<Recording, StartError> {
+        Recording::start_with(options, None)
+    }
+
+    /// The same with somebody who is shown each sample and what it was made from. That costs much more than sampling.
+    ///
+    /// # Errors
+    /// As [`Recording::start`].
+    pub fn start_with(options: &Options, witness: Option<Box<dyn Witness>>) -> Result<Recording, StartError> {
         if !in_initial_pid_namespace().map_err(io_error("cannot read /proc/self/ns/pid"))? {
             return Err(StartError::PidNamespace);
         }
         raise_file_limit();
         let cpus = processes::online_cpus().map_err(OpenError::from)?;
-        // before /proc is read, so that nothing falls between the two
-        let sideband = Sideband::open(&sideband_options())?;
         let (scope, follow) = match &options.target {
             Target::Machine => (Scope::All, false),
             Target::Processes(pids) => (Scope::Only { pids: pids.clone(), children: true }, true),
         };
-        let mut sampler = load(sizes(&cpus, options.frequency, follow))?;
+        let sizes = sizes(&cpus, options, witness.is_some());
+        // the verifier takes its time, and so does /proc where there are many processes
+        let (sampler, followed) = std::thread::scope(|threads| {
+            let loading = threads.spawn(|| load(sizes));
+            let followed = follow_processes(scope);
+            (loading.join(), followed)
+        });
+        let mut sampler = sampler.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let (sideband, table) = followed?;
         sampling::watch_processes(&mut sampler.bpf)?;
-        let mut table = ProcessTable::new(scope);
-        table.seed().map_err(io_error("cannot read /proc"))?;
         let tables = Tables::new(sampler.pages, sampler.rows, &sampler.rules)
             .map_err(io_error("cannot map the table of rules"))?;
         let counts = Counts::new(sampler.counts, &sampler.control).map_err(io_error("cannot map the control map"))?;
         let cache = objects::default_directory().and_then(|directory| Cache::open(&directory).ok());
         let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(4));
         let builders = Builders::start(threads, cache).map_err(io_error("cannot start threads"))?;
-        let collector = Collector::new(Parts {
+        let mut collector = Collector::new(Parts {
             table,
             sideband,
             ring: sampler.ring,
             counts,
             processes: ProcessMap::new(sampler.processes, sampler.stale, sampler.mappings),
+            exits: sampler.exits,
             followed: follow.then_some(sampler.followed),
             tables,
             builders,
+            witness,
         });
+        // what happened before the sampler's own watch over processes began
+        collector.pump();
         let event = sampling::start(&mut sampler.bpf, &cpus, options.frequency)?;
         Ok(Recording {
             bpf: Some(sampler.bpf),
@@ -330,12 +356,14 @@ impl Sources for Everything<'_> {
     }
 }
 
-fn sizes(cpus: &[u32], frequency: u32, follow: bool) -> Sizes {
+fn sizes(cpus: &[u32], options: &Options, evidence: bool) -> Sizes {
+    let (frequency, follow) = (options.frequency, options.target != Target::Machine);
     let possible = aya::util::nr_cpus().map_or(cpus.len(), |count| count.max(cpus.len())) as u32;
     let per_second = frequency.saturating_mul(cpus.len() as u32);
     let copy = (COPIED_PER_SECOND / per_second.max(1)).clamp(SHORT_COPY_BYTES as u32, COPY_BYTES as u32);
-    // a quarter fills before user space is woken, and it needs some milliseconds on a busy machine
-    let ring = (per_second.saturating_mul(copy) / 8).max((1 << 22) + (possible << 18));
+    // a quarter fills before user space is woken, and it needs some milliseconds on a busy machine; both copies of the ring
+    // in our address space count as our memory
+    let ring = (per_second.saturating_mul(copy) / 16).max((1 << 21) + (possible << 18));
     Sizes {
         cpus: possible,
         processes: if follow { 1 << 14 } else { 1 << 16 },
@@ -343,6 +371,7 @@ fn sizes(cpus: &[u32], frequency: u32, follow: bool) -> Sizes {
         ring: ring.next_power_of_two().min(1 << 26),
         copy,
         follow,
+        evidence,
     }
 }
 

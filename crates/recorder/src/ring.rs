@@ -8,6 +8,8 @@ use std::mem::offset_of;
 pub(crate) struct NewStack {
     /// Whose, and the hash under which it is counted.
     pub(crate) key: CountKey,
+    /// When (CLOCK_MONOTONIC, ns) it was seen first.
+    pub(crate) time: u64,
     /// Its words, innermost first, cut ones marked.
     pub(crate) words: Vec<u64>,
 }
@@ -23,6 +25,8 @@ pub(crate) struct DeferredSample {
     pub(crate) registers: Registers,
     /// The task was in `execve`.
     pub(crate) execing: bool,
+    /// The sampler has walked it: it is sent for those who check that.
+    pub(crate) walked: bool,
     /// Pieces of the copy that are not valid, a bit each.
     pub(crate) missing: u32,
     /// The copy of the stack ends for want of room.
@@ -74,7 +78,7 @@ fn stack(head: &[u8], body: &[u8]) -> Option<NewStack> {
     let written: Vec<u64> = words(body, length.min(WORDS))?;
     let mut words = Vec::with_capacity(written.len() + 1);
     walk::unroll(&written, total, |word| words.push(word));
-    Some(NewStack { key: key(head)?, words })
+    Some(NewStack { key: key(head)?, time: word64(head, offset_of!(Header, time))?, words })
 }
 
 fn deferred(head: &[u8], bytes: &[u8]) -> Option<DeferredSample> {
@@ -86,6 +90,7 @@ fn deferred(head: &[u8], bytes: &[u8]) -> Option<DeferredSample> {
         time: word64(head, offset_of!(Header, time))?,
         registers: registers(bytes.get(offset_of!(Deferred, registers)..)?)?,
         execing: word32(bytes, offset_of!(Deferred, execing))? != 0,
+        walked: word32(bytes, offset_of!(Deferred, walked))? != 0,
         missing: word32(bytes, offset_of!(Deferred, missing))?,
         cut: word32(bytes, offset_of!(Deferred, cut))? != 0,
         kernel: words(bytes.get(offset_of!(Deferred, words)..)?, kernel.min(KERNEL_WORDS))?,
@@ -160,6 +165,7 @@ mod tests {
             time: 0,
             registers,
             execing: false,
+            walked: false,
             missing: 0b10,
             cut: false,
             kernel: Vec::new(),
@@ -191,7 +197,7 @@ mod tests {
         let mut bytes = head.to_vec();
         [10u64, 11, 12].iter().for_each(|word| bytes.extend(word.to_ne_bytes()));
         let Some(Record::Stack(stack)) = decode(&bytes) else { panic!("a stack") };
-        assert_eq!(stack, NewStack { key: header.key, words: vec![10, 11, 12] });
+        assert_eq!(stack, NewStack { key: header.key, time: header.time, words: vec![10, 11, 12] });
         assert!(decode(&bytes[..bytes.len() - 1]).is_none(), "cut off");
     }
 }

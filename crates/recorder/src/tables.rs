@@ -205,7 +205,15 @@ mod tests {
     /// In the memory of BPF maps a table says what it says by itself, also in memory that another one had.
     #[test]
     fn installed_tables_give_the_same_rules() {
-        let sizes = Sizes { cpus: 2, processes: 1024, counts: 4096, ring: 1 << 22, copy: 1 << 14, follow: false };
+        let sizes = Sizes {
+            cpus: 2,
+            processes: 1024,
+            counts: 4096,
+            ring: 1 << 22,
+            copy: 1 << 14,
+            follow: false,
+            evidence: false,
+        };
         let sampler = load(sizes).expect("loads as root on this kernel");
         let mut tables = Tables::new(sampler.pages, sampler.rows, &sampler.rules).expect("maps can be mapped");
         let own = table_of("/proc/self/exe");

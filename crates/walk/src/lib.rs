@@ -28,26 +28,35 @@ pub trait Target {
     fn mapping(&mut self, pc: u64) -> Option<Mapping>;
     /// The rule at a file offset of a mapping with a table; [`Rule::NONE`] where the table has none.
     fn rule(&mut self, mapping: &Mapping, offset: u64) -> Rule;
+    /// What code without unwind information says of its caller from `pc` on, which was interrupted or is where a call returns
+    /// to; [`Rule::NONE`] if it says nothing, `None` if nobody has read it yet.
+    fn exit(&mut self, mapping: &Mapping, pc: u64, interrupted: bool) -> Option<Rule>;
+    /// The 8 bytes of code at `address`, if they can be read.
+    fn read_code(&mut self, address: u64) -> Option<u64>;
 }
 
 /// The state of a walk.
 ///
 /// Most frames find their caller from the stack pointer alone, and save registers that nobody asks for. So a saved
 /// register is not read when it is passed: the walk notes where it lies and reads it when a rule needs its value.
+///
+/// Fields that begin as 0 do not lie side by side: the BPF compiler would clear them together, byte by byte.
 #[repr(C)]
 pub struct Walk {
+    /// Bits of a return address that are not part of it (pointer authentication; 0 on x86_64).
+    pub code_mask: u64,
     /// Registers of the frame to be walked next; `fp` and all others as long as they were not saved by a callee.
     pub registers: Registers,
     /// Address of the frame pointer's value; 0 = in `registers`.
     pub fp_at: u64,
-    /// Address of the value of [`Architecture::FOLLOWED`]; 0 = in `registers`.
-    pub bx_at: u64,
-    /// Where the interrupted registers are saved on the stack when a signal frame was passed; 0 = in `registers`.
-    pub signal_frame: u64,
-    /// Bits of a return address that are not part of it (pointer authentication; 0 on x86_64).
-    pub code_mask: u64,
     /// A set of [`state`] bits.
     pub state: u32,
+    /// Address of the value of [`Architecture::FOLLOWED`]; 0 = in `registers`.
+    pub bx_at: u64,
+    /// Hash of the kernel words.
+    pub kernel_hash: u64,
+    /// Where the interrupted registers are saved on the stack when a signal frame was passed; 0 = in `registers`.
+    pub signal_frame: u64,
     /// The stack so far.
     pub stack: Stack,
 }
@@ -65,15 +74,22 @@ pub mod state {
 }
 
 impl Walk {
-    /// Starts with the user registers. The `kernel` words before the user stack are in place; they are hashed here.
-    #[inline(always)]
+    /// Starts with the user registers. The `kernel` words before the user stack are in place.
     pub fn begin(&mut self, kernel: u32, code_mask: u64) {
+        let words = &self.stack.words[..kernel as usize];
+        let hash = words.iter().fold(0, |hash, word| mix(hash, *word));
+        self.begin_hashed(kernel, hash, code_mask);
+    }
+
+    /// The same where the kernel words' hash is known, which is that of [`mix`] over them, from 0 on.
+    #[inline(always)]
+    pub fn begin_hashed(&mut self, kernel: u32, hash: u64, code_mask: u64) {
         self.fp_at = 0;
         self.bx_at = 0;
         self.signal_frame = 0;
         self.code_mask = code_mask;
         self.state = state::EXACT;
-        self.begin_output(kernel);
+        self.begin_output(kernel, hash);
     }
 
     /// Ends the walk without a user frame.

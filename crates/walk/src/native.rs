@@ -14,6 +14,8 @@ struct Caller {
     fp_at: u64,
     bx_at: u64,
     state: u32,
+    /// Where it is was not told by unwind information: it is believed if it lies behind a call, in code.
+    unproven: bool,
 }
 
 /// Takes the frame in `walk.registers` and goes to its caller. `Err` is the stack's last word.
@@ -24,7 +26,10 @@ pub(crate) fn turn<A: Architecture, T: Target>(target: &mut T, walk: &mut Walk) 
     // a call may be the last instruction of its function: the caller is looked up by the byte before the return address
     let at = if walk.state & state::EXACT != 0 { pc } else { pc.wrapping_sub(1) };
     let Some(mapping) = target.mapping(at) else {
-        walk.push(word::raw(flags, pc));
+        // an address that a walk led to is no frame if there is no code
+        if walk.state & state::EXACT != 0 {
+            walk.push(word::raw(flags, pc));
+        }
         return Err(word::end(Stop::NoMapping as u8, 0, 0));
     };
     let offset = pc.wrapping_sub(mapping.begin).wrapping_add(mapping.file_offset);
@@ -40,13 +45,22 @@ pub(crate) fn turn<A: Architecture, T: Target>(target: &mut T, walk: &mut Walk) 
         walk.push(word::object(flags, mapping.object, offset));
     }
     if mapping.code == code::PENDING {
-        return Err(word::end(Stop::TableNotReady as u8, mapping.object, 0));
+        return Err(stop(Stop::TableNotReady, &mapping));
     }
+    let rule = if rule.cfa == cfa::NONE {
+        let interrupted = walk.state & state::EXACT != 0;
+        target.exit(&mapping, pc, interrupted).ok_or_else(|| stop(Stop::TableNotReady, &mapping))?
+    } else {
+        rule
+    };
     let caller = match rule.cfa {
         cfa::NONE => by_frame_pointer(target, walk, &mapping)?,
         cfa::SIGNAL => by_signal_frame::<A, T>(target, walk)?,
         _ => by_rule::<A, T>(target, walk, &rule, &mapping)?,
     };
+    if caller.unproven {
+        follows_call::<A, T>(target, caller.pc, &mapping)?;
+    }
     walk.registers.pc = caller.pc;
     walk.registers.sp = caller.sp;
     walk.fp_at = caller.fp_at;
@@ -91,24 +105,32 @@ fn by_rule<A: Architecture, T: Target>(
         _ => target.read_u64(cfa.wrapping_sub(8)),
     };
     let Some(return_address) = return_address else { return Err(stop(Stop::UnreadableStack, mapping)) };
-    let pc = checked_return_address(return_address, walk, Stop::BadReturnAddress, mapping)?;
+    let unproven = rule.ra == ra::CHECKED;
+    let pc = checked_return_address(return_address, walk, mapping, unproven)?;
     let (fp_at, fp_lost) = frame_pointer(target, walk, rule, cfa, mapping)?;
     let (bx_at, bx_lost) = followed(walk, rule, cfa);
-    Ok(Caller { pc, sp: cfa, fp_at, bx_at, state: fp_lost | bx_lost })
+    Ok(Caller { pc, sp: cfa, fp_at, bx_at, state: fp_lost | bx_lost, unproven })
 }
 
-/// A return address of 0 ends a chain of frame records. Where there is unwind information, the outermost function says
-/// so itself, and 0 is memory that holds no return address.
 #[inline(always)]
-fn checked_return_address(address: u64, walk: &Walk, at_zero: Stop, mapping: &Mapping) -> Result<u64, u64> {
+fn checked_return_address(address: u64, walk: &Walk, mapping: &Mapping, unproven: bool) -> Result<u64, u64> {
     let address = address & !walk.code_mask;
-    if address == 0 {
-        return Err(stop(at_zero, mapping));
-    }
-    if address >> word::TAG_SHIFT != 0 {
-        return Err(stop(Stop::BadReturnAddress, mapping));
+    if address == 0 || address >> word::TAG_SHIFT != 0 {
+        return Err(stop(if unproven { Stop::NoCall } else { Stop::BadReturnAddress }, mapping));
     }
     Ok(address)
+}
+
+/// Stops unless there is a call that ends at `address`.
+#[inline(always)]
+fn follows_call<A: Architecture, T: Target>(target: &mut T, address: u64, mapping: &Mapping) -> Result<(), u64> {
+    if target.mapping(address.wrapping_sub(1)).is_none() {
+        return Err(stop(Stop::NoMapping, mapping));
+    }
+    match target.read_code(address.wrapping_sub(8)) {
+        Some(code) if A::ends_in_call(code) => Ok(()),
+        _ => Err(stop(Stop::NoCall, mapping)),
+    }
 }
 
 #[inline(always)]
@@ -201,15 +223,16 @@ fn followed(walk: &Walk, rule: &Rule, cfa: u64) -> (u64, u32) {
     }
 }
 
-/// Code without unwind information: the frame record at the frame pointer, if it can be one.
+/// Code that says nothing of its caller: the frame record at the frame pointer, if it can be one.
 #[inline(always)]
 fn by_frame_pointer<T: Target>(target: &mut T, walk: &Walk, mapping: &Mapping) -> Result<Caller, u64> {
     if walk.state & state::FRAME_POINTER_LOST != 0 {
         return Err(stop(Stop::NoUnwindInfo, mapping));
     }
     let record = value_of_frame_pointer(target, walk, mapping)?;
-    if record == 0 && walk.state & state::BY_FRAME_POINTER != 0 {
-        // a chain of frame records ends in 0
+    // a chain of frame records ends in a record at 0, or in one whose return address is 0
+    let in_chain = walk.state & state::BY_FRAME_POINTER != 0;
+    if record == 0 && in_chain {
         return Err(stop(Stop::Root, mapping));
     }
     if record < walk.registers.sp || record & 7 != 0 {
@@ -218,10 +241,13 @@ fn by_frame_pointer<T: Target>(target: &mut T, walk: &Walk, mapping: &Mapping) -
     let Some(return_address) = target.read_u64(record.wrapping_add(8)) else {
         return Err(stop(Stop::NoUnwindInfo, mapping));
     };
-    let pc = checked_return_address(return_address, walk, Stop::Root, mapping)?;
+    if return_address == 0 {
+        return Err(stop(if in_chain { Stop::Root } else { Stop::NoUnwindInfo }, mapping));
+    }
+    let pc = checked_return_address(return_address, walk, mapping, true)?;
     // what this code did to other registers is not known
     let state = state::BY_FRAME_POINTER | state::FOLLOWED_LOST;
-    Ok(Caller { pc, sp: record.wrapping_add(16), fp_at: record, bx_at: 0, state })
+    Ok(Caller { pc, sp: record.wrapping_add(16), fp_at: record, bx_at: 0, state, unproven: true })
 }
 
 /// The handler's return trampoline: everything was saved at the stack pointer when the signal was delivered.
@@ -242,5 +268,5 @@ fn by_signal_frame<A: Architecture, T: Target>(target: &mut T, walk: &mut Walk) 
         Some(register) => frame.wrapping_add(A::signal_register(register)),
         None => 0,
     };
-    Ok(Caller { pc, sp, fp_at: frame.wrapping_add(A::SIGNAL_FP), bx_at, state: state::EXACT })
+    Ok(Caller { pc, sp, fp_at: frame.wrapping_add(A::SIGNAL_FP), bx_at, state: state::EXACT, unproven: false })
 }

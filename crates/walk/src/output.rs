@@ -1,6 +1,6 @@
 //! Where a walk puts its words, and their hash.
 
-use abi::record::{HEAD, KERNEL_WORDS, WORDS};
+use abi::record::{HEAD, WORDS};
 use abi::stop::Stop;
 use abi::word;
 
@@ -15,18 +15,10 @@ pub fn mix(hash: u64, word: u64) -> u64 {
 }
 
 impl Walk {
-    /// Hashes the kernel words that are in place and counts them.
+    /// The output has `kernel` words so far, whose hash this is.
     #[inline(always)]
-    pub(crate) fn begin_output(&mut self, kernel: u32) {
-        let mut hash = 0;
-        let mut index = 0;
-        while index < KERNEL_WORDS {
-            if index >= kernel as usize {
-                break;
-            }
-            hash = mix(hash, self.stack.words[index & (WORDS - 1)]);
-            index += 1;
-        }
+    pub(crate) fn begin_output(&mut self, kernel: u32, hash: u64) {
+        self.kernel_hash = hash;
         self.stack.header.key.hash = hash;
         self.stack.header.kernel = kernel;
         self.stack.header.total = kernel;
@@ -61,7 +53,7 @@ impl Walk {
         let kernel = self.stack.header.kernel;
         let frames = self.stack.header.total.wrapping_sub(kernel).wrapping_sub(1);
         if self.stop_code() != Stop::Root as u8 || frames < 2 {
-            self.begin_output(kernel);
+            self.begin_output(kernel, self.kernel_hash);
             self.end(Stop::Execing);
         }
     }

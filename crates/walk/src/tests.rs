@@ -26,6 +26,10 @@ struct Made {
     memory: BTreeMap<u64, u64>,
     mappings: Vec<Mapping>,
     rules: BTreeMap<u64, Rule>,
+    /// What code without rules says.
+    exits: BTreeMap<u64, Rule>,
+    /// Addresses that no call ends at.
+    no_calls: Vec<u64>,
 }
 
 impl Target for Made {
@@ -37,6 +41,13 @@ impl Target for Made {
     }
     fn rule(&mut self, _: &Mapping, offset: u64) -> Rule {
         self.rules.range(..=offset).next_back().map_or(Rule::NONE, |(_, rule)| *rule)
+    }
+    fn exit(&mut self, _: &Mapping, pc: u64, _: bool) -> Option<Rule> {
+        Some(self.exits.get(&pc).copied().unwrap_or(Rule::NONE))
+    }
+    fn read_code(&mut self, address: u64) -> Option<u64> {
+        let call = 0xe8 << 24;
+        Some(if self.no_calls.contains(&(address + 8)) { 0 } else { call })
     }
 }
 

@@ -36,6 +36,12 @@ pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     text
 }
 
+/// Whether an error of the system with this number is among the causes.
+pub(crate) fn is_caused_by(error: &(dyn std::error::Error + 'static), number: i32) -> bool {
+    let code = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error);
+    code == Some(number) || error.source().is_some_and(|cause| is_caused_by(cause, number))
+}
+
 /// Why wholestack ends without a result.
 #[derive(Debug)]
 pub(crate) struct Failure {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 
 use crate::exit;
@@ -14,7 +14,7 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// Catches SIGINT, SIGTERM and SIGHUP from now on.
+    /// Catches SIGINT, SIGTERM and SIGHUP from now on, and SIGXFSZ, so that a file that may not grow is an error of writing.
     pub(crate) fn catch() -> std::io::Result<Stop> {
         let asked = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -22,6 +22,8 @@ impl Stop {
             flag::register_conditional_shutdown(signal, i32::from(exit::INTERRUPTED), asked.clone())?;
             flag::register(signal, asked.clone())?;
         }
+        // caught and not ignored: a command that is started would inherit that
+        flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
         Ok(Stop { asked })
     }
 

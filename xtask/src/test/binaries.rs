@@ -14,9 +14,9 @@ use crate::command::{cargo, shown};
 use crate::install::Privilege;
 
 /// Packages whose tests record this machine, and so need root.
-const LIVE: &[&str] = &["wholestack", "wholestack-recorder", "wholestack-processes"];
+const LIVE: &[&str] = &["wholestack", "wholestack-recorder", "wholestack-processes", "wholestack-verify"];
 /// Packages whose tests would disturb one another: they count what is lost and what is left.
-const ALONE: &[&str] = &["wholestack"];
+const ALONE: &[&str] = &["wholestack", "wholestack-verify"];
 
 /// A test program.
 #[derive(Debug, PartialEq, Eq)]

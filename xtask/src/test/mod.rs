@@ -12,6 +12,7 @@ use anyhow::{Result, bail};
 
 use crate::build_bpf;
 use crate::command::{self, cargo, is_root, program};
+use crate::fuzz;
 use crate::install::Privilege;
 use crate::tree;
 use harness::{Counts, Skip};
@@ -55,6 +56,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     if arguments.package.is_empty() && !arguments.fast {
         documentation(&mut summary);
         objects(&mut summary, arguments);
+        fuzz(&mut summary);
     }
     println!("{summary}");
     match summary.verdict(arguments.deny_skips) {
@@ -106,6 +108,20 @@ fn objects(summary: &mut Summary, arguments: &Arguments) {
         build.arg("--install");
     }
     step(summary, name, || command::run(&mut build));
+}
+
+/// A few seconds of each fuzz target, which also run the inputs that once made one fail.
+fn fuzz(summary: &mut Summary) {
+    let name = "fuzz";
+    if let Err(error) = fuzz::compiler() {
+        let skipped = vec![Skip::new("", &format!("{error:#}"))];
+        summary.tests(name, Duration::ZERO, Counts { skipped, ..Counts::default() });
+        return;
+    }
+    step(summary, "lints of the fuzz targets", fuzz::lint);
+    let mut chore = cargo("run");
+    chore.args(["--quiet", "--package=xtask", "--", "fuzz", "all", "--seconds=5"]);
+    step(summary, name, || command::run(&mut chore));
 }
 
 fn tests(summary: &mut Summary, arguments: &Arguments, privilege: Option<Privilege>, required: &[(&str, &str)]) {

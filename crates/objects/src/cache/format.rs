@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   magic, version, checksum of all that follows,
-//!   architecture, file size, length of the build-id, first page, numbers of pages, rows and rules, statistics,
-//!   build-id, rules, pages, rows
+//!   architecture, kind of the identity, file size, length of the identity, first page, numbers of pages, rows and rules,
+//!   statistics, identity, rules, pages, rows
 //! ```
 //! All numbers are little-endian.
 
@@ -44,8 +44,10 @@ const VERSION: u64 = {
     hash = mix(hash, include_bytes!("../gopclntab.rs"));
     hash = mix(hash, include_bytes!("../image.rs"));
     hash = mix(hash, include_bytes!("../limits.rs"));
+    hash = mix(hash, include_bytes!("../padding.rs"));
     hash = mix(hash, include_bytes!("../pages.rs"));
     hash = mix(hash, include_bytes!("../plt.rs"));
+    hash = mix(hash, include_bytes!("../realign.rs"));
     hash = mix(hash, include_bytes!("../rules.rs"));
     hash = mix(hash, include_bytes!("../segments.rs"));
     hash = mix(hash, include_bytes!("../sigreturn.rs"));
@@ -74,18 +76,17 @@ const fn mix(mut hash: u64, bytes: &[u8]) -> u64 {
 
 /// The bytes of a table.
 pub(super) fn encode(key: &CacheKey, table: &UnwindTable) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(HEADER + key.build_id.len() + table.size());
-    bytes.extend(MAGIC);
-    bytes.extend(VERSION.to_le_bytes());
-    bytes.extend([0; 8]);
-    bytes.extend(u32::from(key.architecture.machine()).to_le_bytes());
+    let identity = key.identity.bytes();
+    let mut bytes = Vec::with_capacity(HEADER + identity.len() + table.size());
+    bytes.extend([0; PREFIX]);
+    bytes.extend(key.architecture.machine().to_le_bytes());
+    bytes.extend(key.identity.kind().to_le_bytes());
     bytes.extend(key.file_size.to_le_bytes());
-    let counts =
-        [key.build_id.len(), table.first_page as usize, table.pages.len(), table.rows.len(), table.rules.len()];
+    let counts = [identity.len(), table.first_page as usize, table.pages.len(), table.rows.len(), table.rules.len()];
     // the limits of tables are far below 32 bits
     bytes.extend(counts.iter().flat_map(|&count| (count as u32).to_le_bytes()));
     bytes.extend(table.stats.to_fields().iter().flat_map(|field| field.to_le_bytes()));
-    bytes.extend(&key.build_id);
+    bytes.extend(identity);
     bytes.extend(table.rules.iter().flat_map(rule_bytes));
     for page in &table.pages {
         bytes.extend(page.first_row.to_le_bytes());
@@ -94,31 +95,55 @@ pub(super) fn encode(key: &CacheKey, table: &UnwindTable) -> Vec<u8> {
     for row in &table.rows {
         bytes.extend((u32::from(row.rule) << 16 | u32::from(row.low)).to_le_bytes());
     }
-    let checksum = mix(0, &bytes[PREFIX..]);
-    bytes[PREFIX - 8..PREFIX].copy_from_slice(&checksum.to_le_bytes());
+    let prefix = prefix(&bytes[PREFIX..]);
+    bytes[..PREFIX].copy_from_slice(&prefix);
     bytes
+}
+
+/// What stands before everything else.
+fn prefix(rest: &[u8]) -> [u8; PREFIX] {
+    let mut prefix = [0; PREFIX];
+    for (place, word) in
+        prefix.as_chunks_mut().0.iter_mut().zip([MAGIC, VERSION.to_le_bytes(), mix(0, rest).to_le_bytes()])
+    {
+        *place = word;
+    }
+    prefix
+}
+
+/// [`decode`] of bytes that get the right prefix.
+#[cfg(fuzzing)]
+pub(crate) fn decode_body(key: &CacheKey, body: &[u8]) -> Option<UnwindTable> {
+    decode(key, &[&prefix(body), body].concat())
+}
+
+/// [`encode`] without the prefix.
+#[cfg(fuzzing)]
+pub(crate) fn encode_body(key: &CacheKey, table: &UnwindTable) -> Vec<u8> {
+    encode(key, table).split_off(PREFIX)
 }
 
 /// The table for `key` that the bytes hold; `None` if they are not exactly what [`encode`] writes for a table on which
 /// every search stays within bounds.
 pub(super) fn decode(key: &CacheKey, bytes: &[u8]) -> Option<UnwindTable> {
-    let (prefix, rest) = bytes.split_first_chunk::<PREFIX>()?;
-    let checksum = u64::from_le_bytes(*prefix.last_chunk()?);
-    if !prefix.starts_with(&MAGIC) || prefix[8..16] != VERSION.to_le_bytes() || mix(0, rest) != checksum {
+    let (begin, rest) = bytes.split_first_chunk::<PREFIX>()?;
+    if *begin != prefix(rest) {
         return None;
     }
     let mut fields = Fields(rest);
-    let architecture = Architecture::from_machine(u16::try_from(fields.u32()?).ok()?)?;
+    let kinds = fields.u32()?;
+    let (architecture, kind) = (Architecture::from_machine(kinds as u16)?, (kinds >> 16) as u16);
     let file_size = u64::from(fields.u32()?) | u64::from(fields.u32()?) << 32;
-    let build_id_length = fields.u32()? as usize;
+    let identity_length = fields.u32()? as usize;
     let first_page = fields.u32()?;
     let [pages, rows, rules] = [fields.u32()? as usize, fields.u32()? as usize, fields.u32()? as usize];
     let mut stats = [0; TableStats::FIELDS];
     for field in &mut stats {
         *field = fields.u32()?;
     }
-    let build_id = fields.take(build_id_length, 1)?;
-    if architecture != key.architecture || file_size != key.file_size || build_id != key.build_id {
+    let identity = (kind, fields.take(identity_length, 1)?);
+    let wanted = (key.identity.kind(), &*key.identity.bytes());
+    if architecture != key.architecture || file_size != key.file_size || identity != wanted {
         return None;
     }
     if pages > MAX_PAGES || rows > MAX_ROWS || rules > MAX_RULES {

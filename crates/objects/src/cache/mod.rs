@@ -1,9 +1,13 @@
-//! Finished tables on disk, one file each, named by build-id.
+//! Finished tables on disk, one file each, named by what its executable is known by ([`CacheKey`]).
 //!
 //! The directory is ours alone, but nothing in it is trusted: a file that is damaged, cut off, of another version or
 //! made up is as good as none.
 
 mod format;
+mod key;
+#[cfg(fuzzing)]
+pub(crate) use format::{decode_body, encode_body};
+pub use key::CacheKey;
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -12,18 +16,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
-use crate::architecture::Architecture;
 use crate::error::CacheError;
-use crate::image::Image;
 use crate::table::UnwindTable;
-
-/// What a table is for: only a file with the same build-id, size and architecture.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct CacheKey {
-    build_id: Vec<u8>,
-    file_size: u64,
-    architecture: Architecture,
-}
 
 /// A directory of tables.
 #[derive(Debug)]
@@ -44,18 +38,6 @@ const TABLE_EXTENSION: &str = "table";
 const UNFINISHED_EXTENSION: &str = "unfinished";
 /// A file that was not finished within this time belongs to a process that died.
 const UNFINISHED_AGE: Duration = Duration::from_secs(3600);
-
-impl CacheKey {
-    /// The key of an image; `None` for one without a build-id, whose table is not kept.
-    pub fn of(image: &Image) -> Option<CacheKey> {
-        Some(CacheKey { build_id: image.build_id()?, file_size: image.size(), architecture: image.architecture() })
-    }
-
-    fn file_name(&self) -> String {
-        let id: String = self.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("{id}-{:x}-{}.{TABLE_EXTENSION}", self.file_size, self.architecture)
-    }
-}
 
 /// `/var/cache/wholestack` for root; for others `$XDG_CACHE_HOME/wholestack`, or `~/.cache/wholestack` where that is not
 /// an absolute path. `None` if there is no home directory either.
@@ -104,9 +86,13 @@ impl Cache {
         Ok(Cache { directory: path })
     }
 
+    fn path(&self, key: &CacheKey) -> PathBuf {
+        self.directory.join(format!("{}.{TABLE_EXTENSION}", key.file_name()))
+    }
+
     /// The table for a key, if there is a sound one; it then counts as the newest.
     pub fn load(&self, key: &CacheKey) -> Option<UnwindTable> {
-        let path = self.directory.join(key.file_name());
+        let path = self.path(key);
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
         let mut file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
         let metadata = file.metadata().ok()?;
@@ -129,7 +115,7 @@ impl Cache {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let unfinished = self.directory.join(format!("{}-{number}.{UNFINISHED_EXTENSION}", std::process::id()));
-        let path = self.directory.join(key.file_name());
+        let path = self.path(key);
         let failed = |action, path: &Path| {
             let path = path.to_path_buf();
             move |source| CacheError::Io { action, path, source }

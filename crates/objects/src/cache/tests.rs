@@ -2,7 +2,14 @@
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
+use super::key::Identity;
 use super::*;
+use crate::architecture::Architecture;
+use crate::image::Image;
+
+fn build_id(id: &[u8]) -> Identity {
+    Identity::BuildId(id.to_vec())
+}
 
 fn own() -> (CacheKey, UnwindTable) {
     let image = Image::open(&File::open("/proc/self/exe").unwrap()).unwrap();
@@ -17,7 +24,7 @@ fn own() -> (CacheKey, UnwindTable) {
     for page in &mut table.pages {
         page.first_row -= base;
     }
-    let key = CacheKey { build_id: vec![0xab; 20], file_size: image.size(), architecture: image.architecture() };
+    let key = CacheKey { identity: build_id(&[0xab; 20]), file_size: image.size(), architecture: image.architecture() };
     (key, table)
 }
 
@@ -36,7 +43,7 @@ fn what_was_stored_is_loaded() {
     assert_eq!(cache.load(&key), Some(table));
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&cache.directory), 0o700);
-    assert_eq!(mode(&cache.directory.join(key.file_name())), 0o600);
+    assert_eq!(mode(&cache.path(&key)), 0o600);
     assert_eq!(fs::read_dir(&cache.directory).unwrap().count(), 1, "nothing unfinished is left");
 }
 
@@ -47,15 +54,62 @@ fn another_file_has_another_table() {
     cache.store(&key, &table).unwrap();
     let others = [
         CacheKey { file_size: 1, ..key.clone() },
-        CacheKey { build_id: vec![0xab; 19], ..key.clone() },
+        CacheKey { identity: build_id(&[0xab; 19]), ..key.clone() },
         CacheKey { architecture: Architecture::Aarch64, ..key.clone() },
     ];
     for other in others {
         assert_eq!(cache.load(&other), None);
         // not even under its name
-        fs::copy(cache.directory.join(key.file_name()), cache.directory.join(other.file_name())).unwrap();
+        fs::copy(cache.path(&key), cache.path(&other)).unwrap();
         assert_eq!(cache.load(&other), None);
     }
+}
+
+/// A program that is changed in place to another one of the same size, with the modification time set back.
+#[test]
+fn a_changed_file_without_build_id_is_not_served_the_old_table() {
+    let (directory, cache) = cache();
+    let path = directory.path().join("program");
+    let write = |source: &str| {
+        let (code, program) = (directory.path().join("code.c"), directory.path().join("new"));
+        fs::write(&code, source).unwrap();
+        let mut compiler = std::process::Command::new("cc");
+        let flags = ["-O1", "-nostdlib", "-static", "-Wl,--build-id=none", "-o"];
+        assert!(compiler.args(flags).args([&program, &code]).status().unwrap().success());
+        // in place, so that the inode stays
+        fs::write(&path, fs::read(program).unwrap()).unwrap();
+    };
+    let later = SystemTime::now() + Duration::from_secs(3600);
+    let open = || {
+        let file = File::open(&path).unwrap();
+        let image = Image::open(&file).unwrap();
+        assert_eq!((CacheKey::of(&image), CacheKey::of_file(&image, &file)), (None, None), "it is too new");
+        let key = CacheKey::of_place(&image, &file, later).unwrap();
+        (UnwindTable::build(&image).unwrap(), key)
+    };
+    write("void _start(void) { for (;;); }");
+    let (first, first_key) = open();
+    assert_eq!(open(), (first.clone(), first_key.clone()));
+    cache.store(&first_key, &first).unwrap();
+    assert_eq!(cache.load(&first_key), Some(first.clone()));
+
+    let times = fs::metadata(&path).unwrap();
+    // clocks of file systems go in steps of some milliseconds
+    std::thread::sleep(Duration::from_millis(50));
+    write("void _start(void) { __asm__(\"push %rbx; .cfi_adjust_cfa_offset 8\"); for (;;); }");
+    let file = File::options().write(true).open(&path).unwrap();
+    file.set_modified(times.modified().unwrap()).unwrap();
+    let now = file.metadata().unwrap();
+    let visible = |data: &fs::Metadata| (data.ino(), data.len(), data.modified().unwrap());
+    assert_eq!(visible(&now), visible(&times));
+    let (second, second_key) = open();
+    assert_ne!(first.rows, second.rows);
+    assert_eq!(cache.load(&second_key), None);
+    // not even under its name
+    fs::copy(cache.path(&first_key), cache.path(&second_key)).unwrap();
+    assert_eq!(cache.load(&second_key), None);
+    cache.store(&second_key, &second).unwrap();
+    assert_eq!((cache.load(&first_key), cache.load(&second_key)), (Some(first), Some(second)));
 }
 
 #[test]
@@ -107,7 +161,7 @@ fn made_up_tables_are_refused() {
 proptest::proptest! {
     #[test]
     fn random_bytes_never_panic(bytes: Vec<u8>) {
-        let key = CacheKey { build_id: vec![1], file_size: 1, architecture: Architecture::X86_64 };
+        let key = CacheKey { identity: build_id(&[1]), file_size: 1, architecture: Architecture::X86_64 };
         proptest::prop_assert_eq!(format::decode(&key, &bytes), None);
     }
 }
@@ -141,7 +195,7 @@ fn links_and_pipes_in_the_place_of_tables_are_ignored() {
     let (directory, cache) = cache();
     let elsewhere = directory.path().join("elsewhere");
     fs::write(&elsewhere, format::encode(&key, &table)).unwrap();
-    let path = cache.directory.join(key.file_name());
+    let path = cache.path(&key);
     symlink(&elsewhere, &path).unwrap();
     assert_eq!(cache.load(&key), None);
     fs::remove_file(&path).unwrap();
@@ -153,10 +207,10 @@ fn links_and_pipes_in_the_place_of_tables_are_ignored() {
 fn the_longest_unused_goes_first() {
     let (key, table) = own();
     let (_directory, cache) = cache();
-    let keys: Vec<CacheKey> = (0..4).map(|i| CacheKey { build_id: vec![i], ..key.clone() }).collect();
+    let keys: Vec<CacheKey> = (0..4).map(|i| CacheKey { identity: build_id(&[i]), ..key.clone() }).collect();
     for (i, key) in keys.iter().enumerate() {
         cache.store(key, &table).unwrap();
-        let file = File::options().write(true).open(cache.directory.join(key.file_name())).unwrap();
+        let file = File::options().write(true).open(cache.path(key)).unwrap();
         file.set_modified(SystemTime::now() - Duration::from_secs(1000 * (4 - i as u64))).unwrap();
     }
     assert!(cache.load(&keys[0]).is_some());
@@ -168,7 +222,7 @@ fn the_longest_unused_goes_first() {
 
     assert_eq!(cache.prune(4 * size).unwrap(), Pruned { removed: 0, kept_bytes: 4 * size });
     assert_eq!(cache.prune(2 * size + 1).unwrap(), Pruned { removed: 2, kept_bytes: 2 * size });
-    let kept: Vec<bool> = keys.iter().map(|key| cache.directory.join(key.file_name()).exists()).collect();
+    let kept: Vec<bool> = keys.iter().map(|key| cache.path(key).exists()).collect();
     assert_eq!(kept, [true, false, false, true]);
 
     assert!(unfinished.exists(), "its writer may be alive");

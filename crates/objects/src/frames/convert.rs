@@ -43,6 +43,10 @@ fn ordinary_rule(convention: Convention, state: &State<'_>) -> Result<Rule, u8> 
     if convention.return_register != architecture.return_address() {
         return Err(unsupported::RETURN_ADDRESS);
     }
+    // glibc's `__longjmp` describes the frame that it is about to jump into, whose stack pointer is in a register
+    if !matches!(state.sp, Saved::Unmentioned | Saved::Same | Saved::Undefined) {
+        return Err(unsupported::RETURN_ADDRESS);
+    }
     let rule = match architecture {
         Architecture::X86_64 => pushed_return_address(state.ra, rule)?,
         Architecture::Aarch64 => link_register(state.ra, rule)?,
@@ -160,7 +164,7 @@ mod tests {
     const ARM: Convention = Convention { architecture: Architecture::Aarch64, return_register: 30, signal: false };
 
     fn state<'a>(cfa: Cfa<'a>, fp: Saved<'a>, ra: Saved<'a>) -> State<'a> {
-        State { cfa, fp, ra, bx: Saved::Unmentioned }
+        State { cfa, cfa_offset: 0, fp, ra, bx: Saved::Unmentioned, sp: Saved::Unmentioned }
     }
 
     #[test]
@@ -214,6 +218,18 @@ mod tests {
         let odd = Convention { return_register: 8, ..X86 };
         let plain = state(Cfa::Register(7, 16), Saved::Unmentioned, Saved::AtCfa(-8));
         assert_eq!(rule(odd, &plain), Rule::unsupported(unsupported::RETURN_ADDRESS));
+    }
+
+    /// `__longjmp` of glibc: `cfi_def_cfa (%rdi, 0)`, `cfi_register (%rsp, %r8)`, `cfi_register (%rip, %rdx)`.
+    #[test]
+    fn stack_pointers_that_are_not_the_cfa() {
+        let of = |sp| rule(X86, &State { sp, ..state(Cfa::Register(5, 0), Saved::In(9), Saved::In(1)) });
+        let at_rdi = Rule { cfa: cfa::REGISTER, register: 5, fp: fp::LOST, ra: ra::REGISTER, extra: 1, ..Rule::NONE };
+        assert_eq!(of(Saved::Unmentioned), at_rdi);
+        assert_eq!(of(Saved::Same), at_rdi);
+        for other in [Saved::In(8), Saved::AtCfa(48), Saved::At(&[0x77, 8]), Saved::Elsewhere] {
+            assert_eq!(of(other), Rule::unsupported(unsupported::RETURN_ADDRESS));
+        }
     }
 
     #[test]

@@ -36,15 +36,25 @@ pub(crate) enum Saved<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct State<'a> {
     pub(crate) cfa: Cfa<'a>,
+    /// Offset of the last CFA that was a register and an offset.
+    pub(crate) cfa_offset: i64,
     pub(crate) fp: Saved<'a>,
     pub(crate) ra: Saved<'a>,
     /// x86_64: rbx.
     pub(crate) bx: Saved<'a>,
+    /// The stack pointer, which is the CFA where nothing is said.
+    pub(crate) sp: Saved<'a>,
 }
 
 impl State<'_> {
-    const START: State<'static> =
-        State { cfa: Cfa::Undefined, fp: Saved::Unmentioned, ra: Saved::Unmentioned, bx: Saved::Unmentioned };
+    const START: State<'static> = State {
+        cfa: Cfa::Undefined,
+        cfa_offset: 0,
+        fp: Saved::Unmentioned,
+        ra: Saved::Unmentioned,
+        bx: Saved::Unmentioned,
+        sp: Saved::Unmentioned,
+    };
 }
 
 /// Runs the instructions of functions; keeps its memory from one to the next.
@@ -161,6 +171,8 @@ impl<'a> Run<'_, 'a> {
             Some(&mut self.state.ra)
         } else if self.is_base_register(register) {
             Some(&mut self.state.bx)
+        } else if register == self.machine.section.architecture.stack_pointer() {
+            Some(&mut self.state.sp)
         } else {
             None
         }
@@ -172,6 +184,12 @@ impl<'a> Run<'_, 'a> {
         }
     }
 
+    /// The caller's value is the CFA itself, or that and an offset. For the stack pointer, the former is nothing new.
+    fn save_value(&mut self, register: u64, is_cfa: bool) {
+        let usual = is_cfa && register == self.machine.section.architecture.stack_pointer();
+        self.save(register, if usual { Saved::Unmentioned } else { Saved::Elsewhere });
+    }
+
     fn restore(&mut self, register: u64) -> Option<()> {
         let initial = self.initial?;
         if register == self.machine.frame_pointer {
@@ -180,6 +198,8 @@ impl<'a> Run<'_, 'a> {
             self.state.ra = initial.ra;
         } else if self.is_base_register(register) {
             self.state.bx = initial.bx;
+        } else if register == self.machine.section.architecture.stack_pointer() {
+            self.state.sp = initial.sp;
         }
         Some(())
     }
@@ -215,9 +235,9 @@ impl<'a> Run<'_, 'a> {
                 self.save(register, Saved::AtCfa(self.bytes(factored.cast_signed())));
             }
             0x06 => self.restore(code.uleb()?)?,
-            0x0c => self.state.cfa = Cfa::Register(code.uleb()?, code.uleb()?.cast_signed()),
-            0x0d => self.state.cfa = Cfa::Register(code.uleb()?, self.cfa_register()?.1),
-            0x0e => self.state.cfa = Cfa::Register(self.cfa_register()?.0, code.uleb()?.cast_signed()),
+            0x0c => self.set_cfa(code.uleb()?, code.uleb()?.cast_signed()),
+            0x0d => self.set_cfa(code.uleb()?, self.cfa_offset()?),
+            0x0e => self.set_cfa(self.cfa_register()?, code.uleb()?.cast_signed()),
             0x0f => self.state.cfa = Cfa::Expression(code.block()?),
             0x10 => {
                 let register = code.uleb()?;
@@ -227,15 +247,15 @@ impl<'a> Run<'_, 'a> {
                 let (register, factored) = (code.uleb()?, code.sleb()?);
                 self.save(register, Saved::AtCfa(self.bytes(factored)));
             }
-            0x12 => self.state.cfa = Cfa::Register(code.uleb()?, self.bytes(code.sleb()?)),
-            0x13 => self.state.cfa = Cfa::Register(self.cfa_register()?.0, self.bytes(code.sleb()?)),
+            0x12 => self.set_cfa(code.uleb()?, self.bytes(code.sleb()?)),
+            0x13 => self.set_cfa(self.cfa_register()?, self.bytes(code.sleb()?)),
             0x14 => {
-                let (register, _) = (code.uleb()?, code.uleb()?);
-                self.save(register, Saved::Elsewhere);
+                let (register, factored) = (code.uleb()?, code.uleb()?);
+                self.save_value(register, factored == 0);
             }
             0x15 => {
-                let (register, _) = (code.uleb()?, code.sleb()?);
-                self.save(register, Saved::Elsewhere);
+                let (register, factored) = (code.uleb()?, code.sleb()?);
+                self.save_value(register, factored == 0);
             }
             0x16 => {
                 let register = code.uleb()?;
@@ -252,10 +272,24 @@ impl<'a> Run<'_, 'a> {
         Some(())
     }
 
-    fn cfa_register(&self) -> Option<(u64, i64)> {
+    fn set_cfa(&mut self, register: u64, offset: i64) {
+        self.state.cfa = Cfa::Register(register, offset);
+        self.state.cfa_offset = offset;
+    }
+
+    fn cfa_register(&self) -> Option<u64> {
         match self.state.cfa {
-            Cfa::Register(register, offset) => Some((register, offset)),
+            Cfa::Register(register, _) => Some(register),
             Cfa::Undefined | Cfa::Expression(_) => None,
+        }
+    }
+
+    /// The offset that another register gets. Behind an expression it is the one before it, as in libgcc's unwinder
+    /// (`DW_CFA_def_cfa_register` in unwind-dw2.c): libgcrypt's SHA-512 for AVX2 counts on that.
+    fn cfa_offset(&self) -> Option<i64> {
+        match self.state.cfa {
+            Cfa::Register(..) | Cfa::Expression(_) => Some(self.state.cfa_offset),
+            Cfa::Undefined => None,
         }
     }
 }

@@ -20,10 +20,17 @@ impl Collector {
                 Some(instance) => (*instance, Stop::Exiting),
                 None => (0, Stop::UnknownProcess),
             };
+            if sample.walked {
+                // counted where it was walked
+                return;
+            }
             let words = self.walker.unwalked(&sample, stop);
             return self.count_words(&sample.key, instance, &words);
         };
         let instance = process.instance;
+        if sample.walked {
+            return self.testify(&sample, instance);
+        }
         if !process.complete {
             self.table.rescan(pid);
             self.dirty.insert(pid);
@@ -59,9 +66,12 @@ impl Collector {
 
     pub(super) fn walk_parked(&mut self, mut parked: Parked) {
         parked.mappings.iter_mut().for_each(|mapping| point_at_table(mapping, &self.objects));
-        match self.walker.walk(&parked.sample, &parked.mappings, &self.tables) {
+        match self.walker.walk(&parked.sample, &parked.mappings, &self.objects, &self.tables) {
             Walked::Stack(words) => {
                 let key = parked.sample.key;
+                if let Some(testimony) = &mut self.testimony {
+                    testimony.deferred(&parked, &words, &self.objects);
+                }
                 self.open_perf_map(parked.instance, key.pid, &words);
                 self.note_outside(key.pid, &words);
                 self.count_words(&key, parked.instance, &words);

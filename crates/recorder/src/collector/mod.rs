@@ -4,6 +4,7 @@
 mod counting;
 mod deferral;
 mod objects;
+mod testimony;
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,11 +21,14 @@ use symbols::{PerfMap, PerfMapError};
 use crate::builders::Builders;
 use crate::counts::Counts;
 use crate::deferred::Walker;
+use crate::evidence::Witness;
+use crate::exits::ExitMap;
 use crate::known_objects::{KnownObjects, TableState};
 use crate::process_map::ProcessMap;
 use crate::ring::{DeferredSample, NewStack, Record, decode};
 use crate::stacks::Stacks;
 use crate::tables::Tables;
+use testimony::Testimony;
 
 /// Between two drains of the counts.
 const COUNTS_EVERY: Duration = Duration::from_secs(1);
@@ -104,6 +108,7 @@ pub(crate) struct Collector {
     dirty: FxHashSet<u32>,
     parked: Vec<Parked>,
     idle_objects: FxHashMap<u32, Instant>,
+    testimony: Option<Testimony>,
     counted_at: Instant,
     /// Events up to here (CLOCK_MONOTONIC, ns) are in the process table.
     as_of: u64,
@@ -116,9 +121,11 @@ pub(crate) struct Parts {
     pub(crate) ring: RingBuf<MapData>,
     pub(crate) counts: Counts,
     pub(crate) processes: ProcessMap,
+    pub(crate) exits: ExitMap,
     pub(crate) followed: Option<HashMap<MapData, u32, u32>>,
     pub(crate) tables: Tables,
     pub(crate) builders: Builders,
+    pub(crate) witness: Option<Box<dyn Witness>>,
 }
 
 impl Collector {
@@ -134,7 +141,7 @@ impl Collector {
             tables: parts.tables,
             objects: KnownObjects::new(),
             builders: parts.builders,
-            walker: Walker::new(),
+            walker: Walker::new(parts.exits),
             stacks: Stacks::default(),
             known: FxHashMap::default(),
             perf_maps: FxHashMap::default(),
@@ -144,6 +151,7 @@ impl Collector {
             dirty: FxHashSet::default(),
             parked: Vec::new(),
             idle_objects: FxHashMap::default(),
+            testimony: parts.witness.map(Testimony::new),
             counted_at: Instant::now(),
             as_of: 0,
         };
@@ -186,7 +194,7 @@ impl Collector {
     }
 
     /// Takes what has come, in the order in which it happened.
-    fn pump(&mut self) {
+    pub(crate) fn pump(&mut self) {
         // the ring first: whatever a deferred sample depends on was reported before the sample was taken
         let mut deferred = self.read_ring();
         let mut events = Vec::new();
@@ -222,6 +230,9 @@ impl Collector {
     }
 
     fn add_stack(&mut self, stack: &NewStack) {
+        if let Some(testimony) = &mut self.testimony {
+            testimony.sent(stack);
+        }
         let (pid, hash) = (stack.key.pid, stack.key.hash);
         self.stacks.add(pid, hash, &stack.words);
         if let Some(instance) = self.recent.get(&pid) {
@@ -289,6 +300,7 @@ impl Collector {
     fn exited(&mut self, pid: u32) {
         self.dirty.remove(&pid);
         self.processes.remove(pid);
+        self.walker.exits.forget(pid);
         if let Some(followed) = &mut self.followed {
             let _ = followed.remove(&pid);
         }

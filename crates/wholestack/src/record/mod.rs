@@ -15,7 +15,7 @@ use recorder::{Finished, Options, Recording, StartError, Target, TargetProblem};
 
 use crate::Outcome;
 use crate::cli::Record;
-use crate::exit::{Failure, with_causes};
+use crate::exit::{Failure, is_caused_by, with_causes};
 use crate::launcher::{Running, Waiting};
 use crate::record::progress::ProgressLine;
 use crate::say::say;
@@ -23,7 +23,7 @@ use crate::sigbus;
 use crate::signals::Stop;
 
 /// Between two looks at what has come.
-const STEP: Duration = Duration::from_millis(50);
+const STEP: Duration = Duration::from_millis(100);
 
 /// Records and writes.
 pub(crate) fn run(options: &Record) -> Outcome {
@@ -210,7 +210,12 @@ fn target_remedy(problem: &TargetProblem) -> String {
 
 fn start_failure(error: StartError) -> Failure {
     let remedy = "`wholestack check` says what this machine allows and what to do about it";
-    Failure::not_allowed(with_causes(&error)).with_remedy(remedy)
+    let failure = Failure::not_allowed(with_causes(&error));
+    if is_caused_by(&error, libc::EMFILE) {
+        let files = "more files have to be open at a time than the limit allows: raise it with `ulimit -Hn`, as root";
+        return failure.with_remedy(format!("{files}\n{remedy}"));
+    }
+    failure.with_remedy(remedy)
 }
 
 fn exit_code(status: ExitStatus) -> ExitCode {

@@ -144,7 +144,7 @@ fn attached(pid: u32) -> usize {
 }
 
 /// CPU time that the hypervisor gave to others since boot, in seconds.
-fn stolen() -> f64 {
+pub(crate) fn stolen() -> f64 {
     let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     let ticks: f64 = stat.split_whitespace().nth(8).and_then(|field| field.parse().ok()).unwrap_or(0.0);
     ticks / rustix::param::clock_ticks_per_second() as f64
@@ -155,6 +155,13 @@ impl Recorded {
     pub(crate) fn of(&self, process: &str) -> Vec<&Stack> {
         let name = &process[..process.len().min(15)];
         self.stacks.iter().filter(|stack| stack.process() == name).collect()
+    }
+
+    /// Samples that the summary says were lost.
+    pub(crate) fn lost(&self) -> u64 {
+        let counts =
+            self.summary.lines().filter_map(|line| line.trim_start().strip_prefix("lost: ")?.rsplit_once(": "));
+        counts.filter_map(|(_, count)| count.parse::<u64>().ok()).sum()
     }
 
     /// Everything that the summary says of losses.

@@ -1,0 +1,138 @@
+//! Code without unwind information: what it says of its caller is read once for each place, and told to the sampler.
+//!
+//! The sampler defers a sample whose walk comes to such a place for the first time. Here the code is decoded from there to
+//! where it returns ([`objects::exits`]), and the rule goes into a map in which the sampler finds it the next time. With
+//! the rule go the bytes at the place: memory that is in no file may have become other code, which the sampler then sees.
+
+use std::os::unix::fs::FileExt;
+
+use abi::process::place::IN_FILE;
+use abi::process::{EXITS, Exit, Mapping, Place};
+use abi::table::{Rule, cfa};
+use aya::Pod;
+use aya::maps::{HashMap, MapData};
+use objects::exits::{Code, Exit as Found, exit, exit_after_call};
+use processes::memory::read_memory;
+use rustc_hash::FxHashMap;
+use walk::Architecture;
+
+use crate::deferred::Native;
+use crate::known_objects::KnownObjects;
+
+/// A [`Place`] as a key of a map.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub struct PlacePod(Place);
+
+/// An [`Exit`] as a value of a map.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub struct ExitPod(Exit);
+
+// SAFETY: plain integers in C layout without padding, as the assertions in `abi` check.
+unsafe impl Pod for PlacePod {}
+// SAFETY: as above.
+unsafe impl Pod for ExitPod {}
+
+/// The map that the sampler reads.
+pub(crate) type ExitMap = HashMap<MapData, PlacePod, ExitPod>;
+
+/// A process whose code is read.
+#[derive(Clone, Copy)]
+pub(crate) struct Process<'a> {
+    pub(crate) pid: u32,
+    pub(crate) mappings: &'a [Mapping],
+    pub(crate) objects: &'a KnownObjects,
+}
+
+/// What was read.
+pub(crate) struct Exits {
+    map: ExitMap,
+    known: FxHashMap<Place, Exit>,
+    /// Places in code that is in no file, by process.
+    of_process: FxHashMap<u32, Vec<Place>>,
+}
+
+impl Exits {
+    /// Nothing yet.
+    pub(crate) fn new(map: ExitMap) -> Exits {
+        Exits { map, known: FxHashMap::default(), of_process: FxHashMap::default() }
+    }
+
+    /// What the code at `pc` says; [`Rule::NONE`] if it says nothing.
+    pub(crate) fn rule(&mut self, process: Process<'_>, mapping: &Mapping, pc: u64, interrupted: bool) -> Rule {
+        let mut bytes = [0; 8];
+        let mut reader = process;
+        if reader.read(pc, &mut bytes) < bytes.len() {
+            // the end of a file or of memory, or a process that is gone: nothing that could be checked later
+            return Rule::NONE;
+        }
+        let code = u64::from_le_bytes(bytes);
+        let place = Place::new(process.pid, mapping, pc, interrupted);
+        if let Some(known) = self.known.get(&place).filter(|known| known.code == code) {
+            let known = *known;
+            self.tell(place, known);
+            return known.rule;
+        }
+        let found = if interrupted { exit(&mut reader, pc) } else { exit_after_call(&mut reader, pc) };
+        let rule = match found {
+            // a register that a walk does not follow is known where the thread was interrupted
+            Found::Rule(rule) if interrupted || is_followed(&rule) => rule,
+            Found::Rule(_) | Found::Unclear(_) => Rule::NONE,
+        };
+        self.learn(place, Exit { rule, code });
+        rule
+    }
+
+    /// A process is gone, and its id may come again.
+    pub(crate) fn forget(&mut self, pid: u32) {
+        for place in self.of_process.remove(&pid).unwrap_or_default() {
+            self.known.remove(&place);
+            // the sampler may have dropped it already
+            let _ = self.map.remove(&PlacePod(place));
+        }
+    }
+
+    fn learn(&mut self, place: Place, exit: Exit) {
+        if self.known.len() >= 4 * EXITS {
+            // code that changes all the time; what is needed comes back
+            self.known.clear();
+            self.of_process.clear();
+        }
+        if self.known.insert(place, exit).is_none() && place.how & IN_FILE == 0 {
+            self.of_process.entry(place.owner).or_default().push(place);
+        }
+        self.tell(place, exit);
+    }
+
+    fn tell(&mut self, place: Place, exit: Exit) {
+        // without it the sampler defers the next sample too
+        let _ = self.map.insert(PlacePod(place), ExitPod(exit), 0);
+    }
+}
+
+fn is_followed(rule: &Rule) -> bool {
+    rule.cfa != cfa::REGISTER || Native::FOLLOWED == Some(rule.register)
+}
+
+impl Process<'_> {
+    /// The mapping around an address.
+    pub(crate) fn mapping(&self, address: u64) -> Option<&Mapping> {
+        let after = self.mappings.partition_point(|mapping| mapping.begin <= address);
+        self.mappings[..after].last().filter(|mapping| address < mapping.end)
+    }
+}
+
+impl Code for Process<'_> {
+    /// Code of a file is read from the file: its process may be gone.
+    fn read(&mut self, address: u64, into: &mut [u8]) -> usize {
+        let Some(mapping) = self.mapping(address) else { return 0 };
+        let length = into.len().min(usize::try_from(mapping.end - address).unwrap_or(usize::MAX));
+        let into = &mut into[..length];
+        let file = self.objects.get(mapping.object).and_then(|object| object.file.as_ref());
+        match file {
+            Some(file) => file.file().read_at(into, address - mapping.begin + mapping.file_offset).unwrap_or(0),
+            None => read_memory(self.pid, address, into).unwrap_or(0),
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Records of the sampler's ring buffer: stacks and deferred samples.
+#![no_main]
+
+use abi::record::{COPY_BYTES, KERNEL_WORDS, WORDS};
+use abi::word::Word;
+use libfuzzer_sys::fuzz_target;
+use recorder::fuzzing::{Decoded, record};
+
+/// Distances from the stack pointer.
+const DISTANCES: [u64; 8] = [0, 1, 8, 4089, 4096, 1 << 20, u64::MAX, u64::MAX - 7];
+
+fuzz_target!(|bytes: &[u8]| match record(bytes, &DISTANCES) {
+    None => {}
+    Some(Decoded::Stack(words)) => {
+        assert!(words.len() <= WORDS + 1);
+        words.iter().for_each(|word| _ = Word::decode(*word));
+    }
+    Some(Decoded::Deferred { kernel, sp, stack, read }) => {
+        assert!(kernel.len() <= KERNEL_WORDS && stack.len() <= COPY_BYTES);
+        for (distance, word) in DISTANCES.into_iter().zip(read) {
+            let Some(word) = word else { continue };
+            let at = sp.wrapping_add(distance).wrapping_sub(sp & !7) as usize;
+            assert_eq!(stack[at..at + 8], word.to_ne_bytes());
+        }
+    }
+});
