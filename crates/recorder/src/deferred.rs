@@ -14,9 +14,9 @@ use crate::ring::DeferredSample;
 use crate::tables::Tables;
 
 #[cfg(target_arch = "aarch64")]
-pub(crate) type Native = walk::Aarch64;
+type Native = walk::Aarch64;
 #[cfg(target_arch = "x86_64")]
-pub(crate) type Native = walk::X86_64;
+type Native = walk::X86_64;
 
 /// What a deferred sample comes to.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -14,9 +14,7 @@ use aya::maps::{HashMap, MapData};
 use objects::exits::{Code, Exit as Found, exit, exit_after_call};
 use processes::memory::read_memory;
 use rustc_hash::FxHashMap;
-use walk::Architecture;
 
-use crate::deferred::Native;
 use crate::known_objects::KnownObjects;
 
 /// A [`Place`] as a key of a map.
@@ -76,8 +74,8 @@ impl Exits {
         }
         let found = if interrupted { exit(&mut reader, pc) } else { exit_after_call(&mut reader, pc) };
         let rule = match found {
-            // a register that a walk does not follow is known where the thread was interrupted
-            Found::Rule(rule) if interrupted || is_followed(&rule) => rule,
+            // other registers are known where the thread was interrupted; elsewhere its frame pointer may lead on
+            Found::Rule(rule) if interrupted || rule.cfa != cfa::REGISTER => rule,
             Found::Rule(_) | Found::Unclear(_) => Rule::NONE,
         };
         self.learn(place, Exit { rule, code });
@@ -111,10 +109,6 @@ impl Exits {
     }
 }
 
-fn is_followed(rule: &Rule) -> bool {
-    rule.cfa != cfa::REGISTER || Native::FOLLOWED == Some(rule.register)
-}
-
 impl Process<'_> {
     /// The mapping around an address.
     pub(crate) fn mapping(&self, address: u64) -> Option<&Mapping> {
@@ -124,15 +118,16 @@ impl Process<'_> {
 }
 
 impl Code for Process<'_> {
-    /// Code of a file is read from the file: its process may be gone.
+    /// Memory may differ from the file that it was mapped from; the file serves where the process is gone.
     fn read(&mut self, address: u64, into: &mut [u8]) -> usize {
         let Some(mapping) = self.mapping(address) else { return 0 };
         let length = into.len().min(usize::try_from(mapping.end - address).unwrap_or(usize::MAX));
         let into = &mut into[..length];
-        let file = self.objects.get(mapping.object).and_then(|object| object.file.as_ref());
-        match file {
-            Some(file) => file.file().read_at(into, address - mapping.begin + mapping.file_offset).unwrap_or(0),
-            None => read_memory(self.pid, address, into).unwrap_or(0),
+        if let Ok(count) = read_memory(self.pid, address, into) {
+            return count;
         }
+        let file = self.objects.get(mapping.object).and_then(|object| object.file.as_ref());
+        let at = address - mapping.begin + mapping.file_offset;
+        file.and_then(|file| file.file().read_at(into, at).ok()).unwrap_or(0)
     }
 }

@@ -107,7 +107,14 @@ fn by_rule<A: Architecture, T: Target>(
     let Some(return_address) = return_address else { return Err(stop(Stop::UnreadableStack, mapping)) };
     let unproven = rule.ra == ra::CHECKED;
     let pc = checked_return_address(return_address, walk, mapping, unproven)?;
-    let (fp_at, fp_lost) = frame_pointer(target, walk, rule, cfa, mapping)?;
+    let (mut fp_at, mut fp_lost) = frame_pointer(target, walk, rule, cfa, mapping)?;
+    if unproven && fp_lost != 0 {
+        // the code does not say where it is, but this frame's may point to a record that ends where the return address does
+        let record = value_of_frame_pointer(target, walk, mapping).unwrap_or(0);
+        if record.wrapping_add(16) == cfa {
+            (fp_at, fp_lost) = (record, 0);
+        }
+    }
     let (bx_at, bx_lost) = followed(walk, rule, cfa);
     Ok(Caller { pc, sp: cfa, fp_at, bx_at, state: fp_lost | bx_lost, unproven })
 }
