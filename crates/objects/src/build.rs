@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use abi::table::{PAGE_BITS, Rule, unsupported};
 
+use crate::entry;
 use crate::error::BuildError;
 use crate::frames::convert::{self, Convention};
 use crate::frames::cursor::Cursor;
@@ -20,7 +21,6 @@ use crate::realign;
 use crate::rules::Rules;
 use crate::sigreturn::Trampolines;
 use crate::stats::TableStats;
-use crate::sweep;
 use crate::table::UnwindTable;
 
 /// See [`UnwindTable::build`].
@@ -301,7 +301,7 @@ impl Builder<'_> {
     }
 
     /// Code that is known without an FDE, by place: linkage stubs, the entry point, and, where there is more than padding,
-    /// signal return trampolines and what says enough of itself.
+    /// signal return trampolines. All other code is read where a sample needs it ([`crate::exits`]).
     fn recognise(&mut self, begin: u64, end: u64, padding: bool) -> Vec<(Range<u64>, Rule)> {
         let index = |place: u64| self.stubs.partition_point(|(stub, _)| stub.start < place);
         let mut known: Vec<(Range<u64>, Rule)> = self.stubs[index(begin)..index(end)].to_vec();
@@ -317,37 +317,12 @@ impl Builder<'_> {
             // the kernel jumps there: nothing called it
             let next = known.iter().map(|(place, _)| place.start).filter(|start| *start > entry).min();
             let behind = next.unwrap_or(end).min(entry + ENTRY_CODE);
-            let called = sweep::first_called(self.image.architecture(), self.image.file_bytes(entry, behind - entry));
+            let called = entry::first_called(self.image.architecture(), self.image.file_bytes(entry, behind - entry));
             known.push((entry..called.map_or(behind, |at| entry + at as u64), Rule::END));
         }
         known.iter_mut().for_each(|(place, _)| place.end = place.end.min(end));
         known.sort_by_key(|(place, _)| place.start);
-        if !padding {
-            self.sweep(begin, end, &mut known);
-        }
         known
-    }
-
-    /// Adds what the code in front of and between known places says of itself. Behind the entry point and
-    /// a trampoline, nobody knows where a function begins.
-    fn sweep(&self, begin: u64, end: u64, known: &mut Vec<(Range<u64>, Rule)>) {
-        let mut swept = Vec::new();
-        let mut from = Some(begin);
-        for (place, rule) in known.iter().chain([&(end..end, Rule::NONE)]) {
-            let part = from.map(|from| from..place.start).filter(|part| part.start < part.end);
-            swept.extend(part.into_iter().flat_map(|part| self.swept(part)));
-            from = (*rule != Rule::END && *rule != Rule::SIGNAL).then_some(place.end);
-        }
-        known.extend(swept);
-        known.sort_by_key(|(place, _)| place.start);
-    }
-
-    fn swept(&self, part: Range<u64>) -> Vec<(Range<u64>, Rule)> {
-        let code = self.image.file_bytes(part.start, part.end - part.start);
-        let rules = sweep::rules(self.image.architecture(), code).unwrap_or_default();
-        let ends = rules.iter().skip(1).map(|(at, _)| *at).chain([code.len()]);
-        let places = rules.iter().zip(ends);
-        places.map(|((at, rule), end)| (part.start + *at as u64..part.start + end as u64, *rule)).collect()
     }
 
     fn push(&mut self, place: u64, rule: Rule) -> Result<(), BuildError> {

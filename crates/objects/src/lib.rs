@@ -2,7 +2,7 @@
 //!
 //! [`Image`] reads the headers of an executable: architecture, build-id, segments, load bias. [`UnwindTable`] turns its
 //! `.eh_frame` into the rows, pages and rules of [`abi::table`], keyed by file offset. [`Cache`] keeps finished tables on
-//! disk by build-id.
+//! disk by build-id, or by place and change time.
 //!
 //! ```no_run
 //! let file = std::fs::File::open("/usr/bin/true")?;
@@ -23,6 +23,7 @@
 mod architecture;
 mod build;
 mod cache;
+mod entry;
 mod error;
 pub mod exits;
 mod explain;
@@ -42,7 +43,6 @@ mod rules;
 mod segments;
 mod sigreturn;
 mod stats;
-mod sweep;
 mod table;
 
 pub use architecture::Architecture;

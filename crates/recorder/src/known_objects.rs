@@ -15,7 +15,7 @@ use abi::word::OBJECT_BITS;
 use processes::object_file::open_mapped_file;
 use processes::{BuildId, FileIdentity, MappedRange, RangeKind};
 use rustc_hash::{FxHashMap, FxHashSet};
-use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::fs::{MemfdFlags, fstatfs, memfd_create};
 use symbols::ObjectFile;
 
 use crate::tables::Installed;
@@ -176,13 +176,18 @@ impl KnownObjects {
     }
 }
 
+/// `FUSE_SUPER_MAGIC` of include/uapi/linux/magic.h.
+const FUSE_MAGIC: rustix::fs::FsWord = 0x6573_5546;
+
 /// Whether a file is what its build-id says, as far as root can be trusted: it is root's or ours, nobody else may write it,
 /// and it lies under its path in our own file system, not only in that of a container.
 fn is_trusted(file: &File, path: &Path) -> bool {
     let (Ok(open), Ok(there)) = (file.metadata(), std::fs::metadata(path)) else { return false };
     let own = rustix::process::geteuid().as_raw();
     let same = (open.dev(), open.ino()) == (there.dev(), there.ino());
-    same && (open.uid() == 0 || open.uid() == own) && open.mode() & 0o022 == 0
+    // a user's own file system says what that user likes of owners
+    let told_by_a_user = fstatfs(file).is_ok_and(|system| system.f_type == FUSE_MAGIC);
+    same && !told_by_a_user && (open.uid() == 0 || open.uid() == own) && open.mode() & 0o022 == 0
 }
 
 /// The vDSO as a file, so that nothing else needs to know that it has none.

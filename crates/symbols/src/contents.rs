@@ -16,20 +16,6 @@ pub(crate) enum Input<'a> {
     Memory(&'a [u8]),
 }
 
-/// Reads a file from a place on. Unlike a read into a vector, this needs none that is filled with zeros first.
-struct FileFrom<'a> {
-    file: &'a File,
-    at: u64,
-}
-
-impl Read for FileFrom<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let size = self.file.read_at(buffer, self.at)?;
-        self.at += size as u64;
-        Ok(size)
-    }
-}
-
 impl Input<'_> {
     /// Copies `size` bytes at `offset` if they are all there and not more than `limit`. `what` is for the error.
     pub(crate) fn read(&self, offset: u64, size: u64, limit: u64, what: &str) -> Result<Vec<u8>, Reason> {
@@ -49,10 +35,8 @@ impl Input<'_> {
                     return Err(outside());
                 }
                 let mut bytes = reserve(size, what)?;
-                FileFrom { file, at: offset }.take(size).read_to_end(&mut bytes).map_err(failed)?;
-                if bytes.len() as u64 != size {
-                    return Err(outside());
-                }
+                bytes.resize(size as usize, 0);
+                file.read_exact_at(&mut bytes, offset).map_err(failed)?;
                 Ok(bytes)
             }
         }

@@ -78,7 +78,7 @@ impl Loaded {
         if functions.last().is_none_or(|last| last.inlined) {
             functions.extend(self.symbol(offset, demangler));
         }
-        Ok(Named { functions })
+        Ok(whole(functions))
     }
 
     /// What the symbols alone say of a file offset.
@@ -86,6 +86,12 @@ impl Loaded {
         let name = demangler.name(self.symbols.name(self.layout.address_of(offset)?)?);
         Some(Function { name, file: None, line: 0, start_line: 0, inlined: false })
     }
+}
+
+/// Inlined functions say nothing if it is not known what they were inlined into: they would seem to be part of
+/// whatever function called that.
+fn whole(functions: Vec<Function>) -> Named {
+    if functions.last().is_some_and(|last| last.inlined) { Named::default() } else { Named { functions } }
 }
 
 /// Lines and inlined functions, from the file itself or its debug file.
@@ -103,4 +109,18 @@ fn debug_info(
     }
     let common = places.common_file(&Input::File(file), layout, reasons);
     DebugInfo::read(file, layout, common.as_ref()).map_err(|reason| reasons.push(reason)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Found by the fuzz target `symtab`.
+    #[test]
+    fn functions_that_were_inlined_into_what_has_no_name_are_not_shown() {
+        let function = |inlined| Function { name: "f".to_owned(), file: None, line: 0, start_line: 0, inlined };
+        assert_eq!(whole(vec![function(true), function(true)]), Named::default());
+        assert_eq!(whole(vec![function(true), function(false)]).functions.len(), 2);
+        assert_eq!(whole(Vec::new()), Named::default());
+    }
 }

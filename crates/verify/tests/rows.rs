@@ -138,7 +138,7 @@ fn alloca_realignment_and_linkage_stubs() {
         let allowed: &[u8] = if options.contains(&"-static") { &[cfa::PLT] } else { &[] };
         assert!(missing.iter().all(|kind| allowed.contains(kind)), "{options:?}: no rules of the kinds {missing:?}");
         assert!(count(&report, Kind::LoadedCfa) > 0, "the realigned function was not compared: {report}");
-        let expected = [Kind::LoadedCfa, Kind::OtherRegister, Kind::LostRegister];
+        let expected = [Kind::LoadedCfa, Kind::OtherRegister, Kind::LostRegister, Kind::FramePointerGivenBack];
         let others = report.disagreements.iter().filter(|found| found.kind.is_described());
         let others = others.filter(|found| !expected.contains(&found.kind)).count();
         assert!(others == 0 || options.contains(&"-static"), "{report}");

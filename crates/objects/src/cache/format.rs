@@ -52,7 +52,7 @@ const VERSION: u64 = {
     hash = mix(hash, include_bytes!("../segments.rs"));
     hash = mix(hash, include_bytes!("../sigreturn.rs"));
     hash = mix(hash, include_bytes!("../stats.rs"));
-    mix(hash, include_bytes!("../sweep.rs"))
+    mix(hash, include_bytes!("../entry.rs"))
 };
 
 /// A hash for accidents, not for attackers: FNV-1a over words of eight bytes, then over the bytes that are left.

@@ -2,6 +2,8 @@
 
 use std::fs::File;
 use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -35,9 +37,13 @@ pub(super) enum Identity {
 /// Every write, truncation, and change of owner, mode, name or modification time sets the change time to the present,
 /// and no system call sets it to anything else. So the contents of a file can only differ under the same change time if
 /// the clock was set back or the device below the file system was written, which takes root; through a mapping that was
-/// dirty before ([`SETTLED`]); or on file systems that have no such time, of which the whole seconds tell.
+/// dirty before ([`SETTLED`]); or if another file system came under the same number, with a time that its maker chose.
+/// Those are told by the number that is made of their UUID, and the ones that are images and nothing else (squashfs,
+/// ISO 9660) by whole seconds and by not being writable.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Place {
+    /// `f_fsid` of statvfs(3).
+    file_system: u64,
     device: u64,
     inode: u64,
     modified: (i64, i64),
@@ -60,7 +66,7 @@ impl CacheKey {
     pub(super) fn of_place(image: &Image, file: &File, now: SystemTime) -> Option<CacheKey> {
         let place = Place::of(file).ok()?;
         let now = i64::try_from(now.duration_since(UNIX_EPOCH).ok()?.as_secs()).ok()?;
-        place.is_settled(now).then(|| CacheKey::new(Identity::Place(place), image))
+        (place.is_settled(now) && !place.is_of_image(file)).then(|| CacheKey::new(Identity::Place(place), image))
     }
 
     fn new(identity: Identity, image: &Image) -> CacheKey {
@@ -79,6 +85,7 @@ impl Place {
     fn of(file: &File) -> io::Result<Place> {
         let data = file.metadata()?;
         Ok(Place {
+            file_system: file_system(file)?.f_fsid,
             device: data.dev(),
             inode: data.ino(),
             modified: (data.mtime(), data.mtime_nsec()),
@@ -86,11 +93,26 @@ impl Place {
         })
     }
 
-    /// Whether what is written from now on will have another change time. Images (squashfs, ISO 9660) and old file
-    /// systems have whole seconds, which may have been chosen.
+    /// Whether what is written from now on will have another change time.
     fn is_settled(&self, now: i64) -> bool {
-        self.changed.1 != 0 && now.checked_sub(self.changed.0).is_some_and(|age| age > SETTLED)
+        now.checked_sub(self.changed.0).is_some_and(|age| age > SETTLED)
     }
+
+    /// Whether the change time may have been chosen, and the file system be replaced by another one with the same.
+    fn is_of_image(&self, file: &File) -> bool {
+        self.changed.1 == 0 && file_system(file).map_or(true, |data| data.f_flag & libc::ST_RDONLY != 0)
+    }
+}
+
+fn file_system(file: &File) -> io::Result<libc::statvfs> {
+    let mut data = MaybeUninit::uninit();
+    // SAFETY: the descriptor is open, and the place is one for what is written there.
+    let result = unsafe { libc::fstatvfs(file.as_raw_fd(), data.as_mut_ptr()) };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call has succeeded, and so has written it.
+    Ok(unsafe { data.assume_init() })
 }
 
 impl Identity {
@@ -106,9 +128,9 @@ impl Identity {
     pub(super) fn bytes(&self) -> Vec<u8> {
         match self {
             Identity::BuildId(id) => id.clone(),
-            Identity::Place(Place { device, inode, modified, changed }) => {
+            Identity::Place(Place { file_system, device, inode, modified, changed }) => {
                 let times = [modified.0, modified.1, changed.0, changed.1];
-                let words = [*device, *inode].into_iter().chain(times.map(i64::cast_unsigned));
+                let words = [*file_system, *device, *inode].into_iter().chain(times.map(i64::cast_unsigned));
                 words.flat_map(u64::to_le_bytes).collect()
             }
         }
@@ -119,19 +141,19 @@ impl Identity {
 mod tests {
     use super::*;
 
-    const PLACE: Place = Place { device: 1, inode: 2, modified: (3, 4), changed: (1000, 6) };
+    const PLACE: Place = Place { file_system: 7, device: 1, inode: 2, modified: (3, 4), changed: (1000, 6) };
 
     #[test]
     fn only_settled_files_have_a_key() {
         assert!(!PLACE.is_settled(1000 + SETTLED));
         assert!(PLACE.is_settled(1001 + SETTLED));
         assert!(!PLACE.is_settled(0) && !PLACE.is_settled(i64::MIN), "the clock was set back");
-        assert!(!Place { changed: (1000, 0), ..PLACE }.is_settled(1001 + SETTLED), "whole seconds");
     }
 
     #[test]
     fn each_field_counts() {
         let others = [
+            Place { file_system: 9, ..PLACE },
             Place { device: 9, ..PLACE },
             Place { inode: 9, ..PLACE },
             Place { modified: (9, 4), ..PLACE },

@@ -26,6 +26,11 @@ impl<'a, C: Code> Bytes<'a, C> {
         Bytes { code, pieces: HashMap::new() }
     }
 
+    /// What they are read from.
+    pub(super) fn code(&mut self) -> &mut C {
+        self.code
+    }
+
     /// Up to [`MAX_INSTRUCTION`] bytes from `address` on, and how many there are. None wrap around the end of memory.
     pub(super) fn instruction(&mut self, address: u64) -> ([u8; MAX_INSTRUCTION], usize) {
         let mut into = [0; MAX_INSTRUCTION];

@@ -93,8 +93,19 @@ pub fn exit(code: &mut impl Code, pc: u64) -> Exit {
     rule::decide(&search::search(code, pc, State::start()))
 }
 
-/// The same where a call returns to `return_address`: of the registers only those are known that called functions keep,
-/// and the call shows how the stack is aligned. That tells what lies behind a call that does not come back.
+/// The same where a call returns to `return_address`: of the registers only those are known that called functions keep.
+/// Unless the called function is seen to return, the call shows how the stack is aligned, which tells what lies behind a
+/// call that does not come back.
 pub fn exit_after_call(code: &mut impl Code, return_address: u64) -> Exit {
-    rule::decide(&search::search(code, return_address, State::after_call()))
+    let comes_back = directly_called(code, return_address).is_some_and(|function| search::comes_back(code, function));
+    let state = if comes_back { State::after_return() } else { State::after_call() };
+    rule::decide(&search::search(code, return_address, state))
+}
+
+/// The function that the call before an address calls, if that is `call rel32`.
+fn directly_called(code: &mut impl Code, return_address: u64) -> Option<u64> {
+    let mut call = [0; 5];
+    let read = code.read(return_address.checked_sub(5)?, &mut call);
+    let [0xe8, distance @ ..] = call else { return None };
+    (read == call.len()).then(|| return_address.wrapping_add_signed(i32::from_le_bytes(distance).into()))
 }

@@ -3,7 +3,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap};
 
-use iced_x86::{ConditionCode, Decoder, DecoderOptions, FlowControl, Instruction};
+use iced_x86::{Code as Opcode, ConditionCode, Decoder, DecoderOptions, FlowControl, Instruction};
 
 use super::Code;
 use super::bytes::{Bytes, MAX_INSTRUCTION};
@@ -14,6 +14,10 @@ use super::state::{RBP, RBX, RSP, State, Stores, Sum, Value};
 const MAX_STEPS: usize = 1500;
 /// Of these, after the first return. More finds hardly any that disagree: see the module's documentation.
 const MAX_STEPS_BEHIND_RETURN: usize = 200;
+
+/// Instructions of a called function that are looked at for a return, and functions for which that is done.
+const MAX_STEPS_IN_CALLED: usize = 300;
+const MAX_CALLED: usize = 4;
 
 /// Instructions from a comparison to a jump by a table; compilers need two to six.
 const MAX_TABLE_JUMP: usize = 10;
@@ -57,23 +61,17 @@ pub(super) struct Found {
 
 /// Follows all paths from a place, the shortest first.
 pub(super) fn search(code: &mut impl Code, pc: u64, state: State) -> Found {
-    let mut search = Search {
-        bytes: Bytes::new(code),
-        effects: Effects::new(),
-        known: HashMap::new(),
-        waiting: BinaryHeap::from([Reverse(Path { length: 0, address: pc, state })]),
-        returns: Vec::new(),
-        ends: Ends::default(),
-        steps: 0,
-        most: MAX_STEPS,
-    };
-    while let Some(Reverse(path)) = search.waiting.pop() {
-        search.follow(path);
-        if search.ends.too_long {
-            break;
-        }
-    }
+    let mut search = Search::new(code, pc, state, MAX_STEPS, MAX_CALLED);
+    search.run();
     Found { returns: search.returns, ends: search.ends, stores: search.effects.stores }
+}
+
+/// Whether the function at an address is seen to return, with the stack as it was on entry: code that lies behind a call
+/// that does not come back has another depth.
+pub(super) fn comes_back(code: &mut impl Code, function: u64) -> bool {
+    let mut search = Search::new(code, function, State::start(), MAX_STEPS_IN_CALLED, 0);
+    search.run();
+    search.returned
 }
 
 /// A path that is to be followed further.
@@ -92,11 +90,41 @@ struct Search<'a, C: Code> {
     waiting: BinaryHeap<Reverse<Path>>,
     returns: Vec<Return>,
     ends: Ends,
+    /// Whether an instruction that returns was reached with the stack as it was at the start.
+    returned: bool,
+    /// Functions that are called, and whether they come back. At most `most_called`.
+    called: HashMap<u64, bool>,
+    most_called: usize,
     steps: usize,
     most: usize,
 }
 
-impl<C: Code> Search<'_, C> {
+impl<'a, C: Code> Search<'a, C> {
+    fn new(code: &'a mut C, pc: u64, state: State, most: usize, most_called: usize) -> Search<'a, C> {
+        Search {
+            bytes: Bytes::new(code),
+            effects: Effects::new(),
+            known: HashMap::new(),
+            waiting: BinaryHeap::from([Reverse(Path { length: 0, address: pc, state })]),
+            returns: Vec::new(),
+            ends: Ends::default(),
+            returned: false,
+            called: HashMap::new(),
+            most_called,
+            steps: 0,
+            most,
+        }
+    }
+
+    fn run(&mut self) {
+        while let Some(Reverse(path)) = self.waiting.pop() {
+            self.follow(path);
+            if self.ends.too_long {
+                break;
+            }
+        }
+    }
+
     /// Follows a path to its end or its next branch, both ways of which wait.
     fn follow(&mut self, path: Path) {
         let Path { mut length, mut address, mut state } = path;
@@ -118,7 +146,13 @@ impl<C: Code> Search<'_, C> {
                 self.ends.undecodable |= !cut_off;
                 return;
             }
-            match self.effects.apply(&instruction, &mut state) {
+            let calls = state.calls;
+            let flow = self.effects.apply(&instruction, &mut state);
+            if state.calls != calls && self.is_seen_to_return(&instruction) {
+                // what lies behind this call is code of this function, however the stack was aligned
+                state.calls = calls;
+            }
+            match flow {
                 Flow::Next => address = next,
                 Flow::Jump { target, falls } => {
                     if falls {
@@ -127,7 +161,10 @@ impl<C: Code> Search<'_, C> {
                     }
                     return self.waiting.push(Reverse(Path { length, address: target, state }));
                 }
-                Flow::Return => return self.arrive_at_return(&state),
+                Flow::Return => {
+                    self.returned |= state.get(RSP) == Some(Sum::own(RSP));
+                    return self.arrive_at_return(&state);
+                }
                 // a linkage stub may have pushed arguments before, for the dynamic linker to take
                 Flow::Leave if length > 1 => return self.arrive_at_return(&state),
                 Flow::IndirectJump | Flow::Leave => return self.ends.indirect_jump = true,
@@ -135,6 +172,23 @@ impl<C: Code> Search<'_, C> {
                 Flow::Halt => return,
             }
         }
+    }
+
+    /// Whether an instruction calls a function that is seen to return.
+    fn is_seen_to_return(&mut self, call: &Instruction) -> bool {
+        if call.code() != Opcode::Call_rel32_64 {
+            return false;
+        }
+        let target = call.near_branch_target();
+        if let Some(known) = self.called.get(&target) {
+            return *known;
+        }
+        if self.called.len() >= self.most_called {
+            return false;
+        }
+        let comes_back = comes_back(self.bytes.code(), target);
+        self.called.insert(target, comes_back);
+        comes_back
     }
 
     fn decode(&mut self, address: u64) -> Instruction {

@@ -117,6 +117,11 @@ impl State {
         state
     }
 
+    /// The same behind a call of a function that returns, whatever the alignment.
+    pub(super) fn after_return() -> State {
+        State { calls: Calls::None, ..State::after_call() }
+    }
+
     pub(super) fn get(&self, register: u8) -> Value {
         self.registers.get(usize::from(register)).copied().flatten()
     }

@@ -20,6 +20,10 @@ pub(crate) fn classify(row: &Row<'_, '_>, thread: &Thread, ours: &Answer) -> Kin
 }
 
 fn of_callers(row: &Row<'_, '_>, thread: &Thread, ours: &Caller, truth: &Caller) -> Kind {
+    let in_expression = matches!(row.register_rule(RBP), Some(RegisterRule::Expression(_)));
+    if (ours.pc, ours.sp) == (truth.pc, truth.sp) && in_expression && ours.fp == Some(thread.register(RBP)) {
+        return Kind::FramePointerGivenBack;
+    }
     let lost = ours.fp.is_none();
     if (ours.pc, ours.sp) != (truth.pc, truth.sp) || !(lost || ours.fp == truth.fp) {
         return Kind::Contradicted;

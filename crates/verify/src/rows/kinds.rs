@@ -94,6 +94,10 @@ kinds! {
     /// The return address is in a register that is known in an interrupted frame only.
     ReturnInRegisterLost: OursRefuses,
         "the return address is in a register that a call does not keep; ours stops by name, framehop reads CFA-8";
+    /// gcc's rows of functions that realign their stack.
+    FramePointerGivenBack: OursRight,
+        "gcc's row has rbp saved at rbp also behind the instruction that restores it; ours has it restored, as single \
+         steps show (verify edges)";
     /// A register that is known in an interrupted frame only.
     LostRegister: OursRefuses,
         "the CFA needs a register that a call does not keep; ours stops by name, framehop falls back to rbp";

@@ -30,7 +30,7 @@ fn all_recursion(calls: &[&str]) -> bool {
     calls.iter().all(|call| *call == "recursion")
 }
 
-fn record_split(name: &str, options: &[&str], depth: usize, frequency: u32, seconds: &str) {
+pub(crate) fn record_split(name: &str, options: &[&str], depth: usize, frequency: u32, seconds: &str) {
     let shop = Workshop::new();
     let program = shop.c("split", "split.c", options);
     let recorded = Recording::at(frequency).command(&[program.as_os_str(), seconds.as_ref()]);

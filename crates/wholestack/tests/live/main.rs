@@ -19,3 +19,4 @@ mod real;
 mod rust;
 mod signals;
 mod threads;
+mod undescribed;

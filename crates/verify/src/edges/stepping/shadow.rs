@@ -182,6 +182,11 @@ impl Shadow {
         self.entries.iter().any(|entry| matches!(entry, Entry::Call(open) if open.id == call))
     }
 
+    /// How many calls have ended with another return address in the place of theirs.
+    pub fn overwritten(&self) -> usize {
+        self.rewritten.len()
+    }
+
     /// Whether a call that is over did not return since the program had overwritten its return address, as libgcc does
     /// with the frames that an exception is about to leave.
     pub fn was_rewritten(&self, call: u64) -> bool {

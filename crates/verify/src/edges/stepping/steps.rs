@@ -24,10 +24,12 @@ pub struct Events {
     pub calls: u64,
     /// Returns to the call that was made last.
     pub returns: u64,
-    /// Returns elsewhere: landings of exceptions.
-    pub landings: u64,
-    /// Moves of the stack pointer that left calls behind without a return: `longjmp`, and landings again.
+    /// Returns elsewhere.
+    pub strays: u64,
+    /// Moves of the stack pointer that left calls behind without a return: `longjmp`, and exceptions.
     pub jumps: u64,
+    /// Calls whose return address the program had overwritten when they ended, as libgcc does to land an exception.
+    pub overwritten: usize,
     /// Signals that were delivered to a handler.
     pub signals: u64,
     /// Of those, handlers on an alternate stack.
@@ -175,7 +177,7 @@ impl Steps {
             }
             Effect::Return => match self.shadow.ret(before.rsp, now.rip) {
                 Returned::Call => self.events.returns += 1,
-                Returned::Elsewhere => self.events.landings += 1,
+                Returned::Elsewhere => self.events.strays += 1,
             },
             Effect::Syscall if before.rax == libc::SYS_rt_sigreturn as u64 => {
                 if !self.shadow.signal_return(now.rip) {
@@ -193,6 +195,7 @@ impl Steps {
         if self.shadow.settle(now.rsp, now.rip, |slot| pages.u64(pid, slot)) > 0 {
             self.events.jumps += 1;
         }
+        self.events.overwritten = self.shadow.overwritten();
         Ok(())
     }
 
