@@ -18,7 +18,11 @@ use crate::target::{Mappings, zero};
 #[raw_tracepoint(tracepoint = "vm_unmapped_area")]
 pub fn remap(context: RawTracePointContext) -> i32 {
     let pid = (bpf_get_current_pid_tgid() >> 32) as u32;
-    let (Some(process), Some(scratch)) = (PROCESSES.get_ptr(pid), SCRATCH.get_ptr(0)) else { return 0 };
+    let Some(scratch) = SCRATCH.get_ptr(0) else { return 0 };
+    let Some(process) = PROCESSES.get_ptr(pid) else {
+        still_void(pid);
+        return 0;
+    };
     // SAFETY: user space replaces elements whole.
     let Some(mappings) = Mappings::of(unsafe { &*process }) else { return 0 };
     // SAFETY: two arguments of the tracepoint: an address or a negative error, and a pointer to a struct.
@@ -32,6 +36,15 @@ pub fn remap(context: RawTracePointContext) -> i32 {
     }
     forget(pid);
     0
+}
+
+/// A process that is void maps memory, and nobody knows here whether that had a mapping before.
+#[inline(always)]
+fn still_void(pid: u32) {
+    if let Some(since) = STALE.get_ptr_mut(pid) {
+        // SAFETY: one aligned word; no arguments.
+        unsafe { *since = bpf_ktime_get_ns() };
+    }
 }
 
 /// Voids what is known of a process, until user space has read everything up to now.

@@ -121,7 +121,7 @@ impl Input {
         let stops: Vec<_> = self
             .names
             .iter()
-            .map(|reason| StopCount { reason: reason.clone(), whole: count % 2 == 0, count })
+            .map(|reason| StopCount { reason: reason.clone(), whole: count.is_multiple_of(2), count })
             .collect();
         meta.statuses = vec![ProcessStatus { pid: 1, name: names, samples: count, stops: stops.clone() }];
         meta.stops = stops;

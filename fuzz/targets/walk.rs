@@ -144,7 +144,8 @@ impl Target for Made<'_> {
 
     fn exit(&mut self, _: &Mapping, pc: u64, _: bool) -> Option<Rule> {
         // every third place was not read yet
-        let rule = (pc % 3 != 0).then(|| self.input.rules[(pc / 16) as usize % self.input.rules.len()].rule());
+        let rule =
+            (!pc.is_multiple_of(3)).then(|| self.input.rules[(pc / 16) as usize % self.input.rules.len()].rule());
         self.last = rule.unwrap_or(Rule::NONE);
         rule
     }

@@ -10,6 +10,10 @@ use crate::arena::{Arena, ArenaError, Shape};
 use crate::load::ProcessPod;
 use crate::runs::Run;
 
+/// Nanoseconds from the moment at which the kernel has found free memory for a library to that at which it reports the code
+/// that was mapped there, of which it is a few system calls later; what was known of that memory is wrong in between.
+const MAPPING_TAKES: u64 = 3_000_000;
+
 /// Why a process could not be entered.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EntryError {
@@ -73,7 +77,7 @@ impl ProcessMap {
     }
 
     fn is_stale(&self, pid: u32, as_of: u64) -> bool {
-        self.stale.get(&pid, 0).is_ok_and(|since| since > as_of)
+        self.stale.get(&pid, 0).is_ok_and(|since| since.saturating_add(MAPPING_TAKES) > as_of)
     }
 
     /// The kernel may have given memory away between the look and the entry.

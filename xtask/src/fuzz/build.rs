@@ -3,6 +3,8 @@
 //! rustc's own option for that needs nightly, but `-C passes` and `-C llvm-args` do not: they run LLVM's pass and choose
 //! the counters that libFuzzer reads. libFuzzer itself, in C++, comes with the crate libfuzzer-sys and is compiled by it.
 
+use std::process::Command;
+
 use anyhow::{Context, Result, bail};
 
 use super::places::{self, Places};
@@ -35,12 +37,9 @@ const ADDRESS: &str = "-Zsanitizer=address";
 /// Builds the programs of the targets.
 pub fn build(targets: &Targets, places: &Places, sanitizer: Sanitizer) -> Result<()> {
     compiler()?;
-    let mut command = cargo("build");
-    command.args(["--release", "--manifest-path"]).arg(places::manifest());
-    // with a target named, the flags are not those of build scripts and macros
-    command.arg("--target").arg(host()?).arg("--target-dir").arg(places.build());
+    let mut command = compiling("build", places)?;
     command.args(targets.iter().map(|target| format!("--bin={target}")));
-    command.env("RUSTFLAGS", flags(sanitizer).join(" ")).env_remove("CARGO_ENCODED_RUSTFLAGS");
+    command.env("RUSTFLAGS", flags(sanitizer).join(" "));
     if sanitizer == Sanitizer::Address {
         command.env("RUSTC_BOOTSTRAP", "1");
     }
@@ -50,14 +49,18 @@ pub fn build(targets: &Targets, places: &Places, sanitizer: Sanitizer) -> Result
 /// Checks format and style of the targets, which are no part of the workspace.
 pub fn lint() -> Result<()> {
     command::run(cargo("fmt").args(["--check", "--manifest-path"]).arg(places::manifest()))?;
-    let mut clippy = cargo("clippy");
-    clippy
-        .arg("--manifest-path")
-        .arg(places::manifest())
-        .arg("--target-dir")
-        .arg(Places::new(Sanitizer::None)?.build());
-    clippy.args(["--", "--deny=warnings"]).env("RUSTFLAGS", FUZZING).env_remove("CARGO_ENCODED_RUSTFLAGS");
+    let mut clippy = compiling("clippy", &Places::new(Sanitizer::None)?)?;
+    clippy.args(["--", "--deny=warnings"]).env("RUSTFLAGS", FUZZING);
     command::run(&mut clippy)
+}
+
+/// A cargo that compiles the targets. With a machine named, the flags are not those of build scripts and macros.
+fn compiling(subcommand: &str, places: &Places) -> Result<Command> {
+    let mut command = cargo(subcommand);
+    command.args(["--release", "--manifest-path"]).arg(places::manifest());
+    command.arg("--target").arg(host()?).arg("--target-dir").arg(places.build());
+    command.env_remove("CARGO_ENCODED_RUSTFLAGS");
+    Ok(command)
 }
 
 /// Whether the compiler that libfuzzer-sys calls is there; if not, what to do.

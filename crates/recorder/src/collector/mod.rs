@@ -195,10 +195,10 @@ impl Collector {
 
     /// Takes what has come, in the order in which it happened.
     pub(crate) fn pump(&mut self) {
+        self.as_of = processes::monotonic_ns();
         // the ring first: whatever a deferred sample depends on was reported before the sample was taken
         let mut deferred = self.read_ring();
         let mut events = Vec::new();
-        self.as_of = processes::monotonic_ns();
         self.sideband.drain(&mut events);
         deferred.make_contiguous().sort_by_key(|sample| sample.time);
         for event in &events {

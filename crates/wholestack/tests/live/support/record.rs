@@ -166,7 +166,15 @@ impl Recorded {
 
     /// Everything that the summary says of losses.
     pub(crate) fn losses(&self) -> Vec<&str> {
-        const SIGNS: [&str; 6] = ["lost", "could not be read", "accounted for", "no room", "not followed", "panicked"];
+        const SIGNS: [&str; 7] = [
+            "lost: ",
+            "lost by the kernel",
+            "could not be read",
+            "accounted for",
+            "no room",
+            "not followed",
+            "panicked",
+        ];
         self.summary.lines().filter(|line| SIGNS.iter().any(|sign| line.contains(sign))).collect()
     }
 }
