@@ -5,6 +5,7 @@
 //! the rule go the bytes at the place: memory that is in no file may have become other code, which the sampler then sees.
 
 use std::os::unix::fs::FileExt;
+use std::time::Instant;
 
 use abi::process::place::IN_FILE;
 use abi::process::{EXITS, Exit, Mapping, Place};
@@ -43,18 +44,48 @@ pub(crate) struct Process<'a> {
     pub(crate) objects: &'a KnownObjects,
 }
 
+/// Places that are read in a second at most, and at once; each takes some ten microseconds. Programs have a few thousand
+/// such places that are sampled. One whose stacks are full of ever new ones shall not take all of our time.
+const READ_PER_SECOND: f64 = 4000.0;
+const READ_AT_ONCE: f64 = 8000.0;
+
+/// How many places may be read now.
+struct Budget {
+    left: f64,
+    as_of: Instant,
+}
+
+impl Budget {
+    fn new() -> Budget {
+        Budget { left: READ_AT_ONCE, as_of: Instant::now() }
+    }
+
+    /// Whether one more may be read at this time.
+    fn take(&mut self, now: Instant) -> bool {
+        let since = now.saturating_duration_since(self.as_of).as_secs_f64();
+        self.left = (self.left + since * READ_PER_SECOND).min(READ_AT_ONCE);
+        self.as_of = now;
+        let may = self.left >= 1.0;
+        if may {
+            self.left -= 1.0;
+        }
+        may
+    }
+}
+
 /// What was read.
 pub(crate) struct Exits {
     map: ExitMap,
     known: FxHashMap<Place, Exit>,
     /// Places in code that is in no file, by process.
     of_process: FxHashMap<u32, Vec<Place>>,
+    budget: Budget,
 }
 
 impl Exits {
     /// Nothing yet.
     pub(crate) fn new(map: ExitMap) -> Exits {
-        Exits { map, known: FxHashMap::default(), of_process: FxHashMap::default() }
+        Exits { map, known: FxHashMap::default(), of_process: FxHashMap::default(), budget: Budget::new() }
     }
 
     /// What the code at `pc` says; [`Rule::NONE`] if it says nothing.
@@ -71,6 +102,10 @@ impl Exits {
             let known = *known;
             self.tell(place, known);
             return known.rule;
+        }
+        if !self.budget.take(Instant::now()) {
+            // not remembered: it may be read another time
+            return Rule::NONE;
         }
         let found = if interrupted { exit(&mut reader, pc) } else { exit_after_call(&mut reader, pc) };
         let rule = match found {
@@ -129,5 +164,21 @@ impl Code for Process<'_> {
         let file = self.objects.get(mapping.object).and_then(|object| object.file.as_ref());
         let at = address - mapping.begin + mapping.file_offset;
         file.and_then(|file| file.file().read_at(into, at).ok()).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn places_are_read_at_a_bounded_rate() {
+        let mut budget = Budget::new();
+        let start = budget.as_of;
+        let taken = |budget: &mut Budget, at| (0..100_000).filter(|_| budget.take(at)).count() as f64;
+        assert_eq!(taken(&mut budget, start), READ_AT_ONCE);
+        assert_eq!(taken(&mut budget, start + Duration::from_secs(1)), READ_PER_SECOND);
+        assert_eq!(taken(&mut budget, start + Duration::from_secs(100)), READ_AT_ONCE);
     }
 }

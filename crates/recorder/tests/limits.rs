@@ -69,7 +69,7 @@ fn of_files() -> Vec<(&'static str, u64, &'static str)> {
         ("Rows of one function", limits::MAX_ROWS_PER_FDE as u64, UNSUPPORTED),
         ("Nested `DW_CFA_remember_state`", limits::MAX_REMEMBERED as u64, UNSUPPORTED),
         ("Operations of a DWARF expression", limits::MAX_OPERATIONS as u64, UNSUPPORTED),
-        ("Functions and rows of a Go program", limits::MAX_GO_ROWS as u64, "its code is walked by frame pointers"),
+        ("Functions and rows of a Go program", limits::MAX_GO_ROWS as u64, "its code is walked without a table"),
         ("Bytes of a symbol's name", symbols::MAX_NAME as u64, "the name is cut"),
     ]
 }
