@@ -186,8 +186,10 @@ impl Recording {
             let followed = follow_processes(scope);
             (loading.join(), followed)
         });
-        let mut sampler = sampler.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let sampler = sampler.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        // without any rights both fail, and this one says which are needed
         let (sideband, table) = followed?;
+        let mut sampler = sampler?;
         sampling::watch_processes(&mut sampler.bpf)?;
         let tables = Tables::new(sampler.pages, sampler.rows, &sampler.rules)
             .map_err(io_error("cannot map the table of rules"))?;
