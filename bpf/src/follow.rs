@@ -8,8 +8,8 @@ use aya_ebpf::programs::RawTracePointContext;
 
 use crate::count::note;
 use crate::kernel::Task;
-use crate::maps::{FOLLOWED, TASK_PID, TASK_TGID};
-use crate::remap::forget;
+use crate::maps::{FOLLOW, FOLLOWED, TASK_PID, TASK_TGID};
+use crate::remap::{forget, void};
 
 /// `sched_process_fork(parent, child)`: the child exists, but has not run.
 #[raw_tracepoint(tracepoint = "sched_process_fork")]
@@ -36,6 +36,9 @@ pub fn follow(context: RawTracePointContext) -> i32 {
 /// `sched_process_exec(task, old_pid, binprm)`: the task has a new image and has not run in it.
 #[raw_tracepoint(tracepoint = "sched_process_exec")]
 pub fn exec(_context: RawTracePointContext) -> i32 {
-    forget((bpf_get_current_pid_tgid() >> 32) as u32);
+    let pid = (bpf_get_current_pid_tgid() >> 32) as u32;
+    if FOLLOW.load() == 0 || FOLLOWED.get_ptr(pid).is_some() {
+        void(pid);
+    }
     0
 }

@@ -5,6 +5,7 @@
 //! in the target directory for the next run; `fuzz/corpus` changes only by `--keep` ([`keep`]).
 
 mod build;
+mod cover;
 mod keep;
 mod log;
 mod places;
@@ -36,7 +37,7 @@ pub struct Arguments {
     /// With AddressSanitizer, which finds wrong uses of memory in unsafe code; about half as fast
     #[arg(long)]
     asan: bool,
-    /// Afterwards, put the smallest inputs that reach all that was reached into fuzz/corpus
+    /// Afterwards, put the few inputs that reach most of what was reached into fuzz/corpus
     #[arg(long)]
     keep: bool,
     /// Run this input only, as after a crash

@@ -264,7 +264,7 @@ impl Collector {
                 }
                 self.started(pid);
                 let as_parent = complete && !self.dirty.contains(&parent);
-                if as_parent && matches!(self.processes.copy(parent, pid, self.as_of), Ok(true)) {
+                if as_parent && matches!(self.processes.copy(parent, pid, event.time), Ok(true)) {
                     self.dirty.remove(&pid);
                     self.note_objects_of_child(parent, pid);
                 }
