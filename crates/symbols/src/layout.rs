@@ -3,7 +3,10 @@
 use object::elf::{FileHeader32, FileHeader64, NT_GNU_BUILD_ID, PF_X, PT_LOAD, SHF_EXECINSTR, SHT_NOBITS, SHT_NOTE};
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 use object::{FileKind, LittleEndian, ReadCache, ReadRef};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 
 use crate::Reason;
 use crate::contents::Input;
@@ -72,7 +75,7 @@ impl Layout {
     pub(crate) fn read(input: &Input<'_>) -> Result<Layout, Reason> {
         match input {
             Input::Memory(bytes) => read_any(Bounded(*bytes)),
-            Input::File(file) => read_any(Bounded(&ReadCache::new(*file))),
+            Input::File(file) => read_any(Bounded(&ReadCache::new(Positioned { file, at: 0 }))),
         }
     }
 
@@ -160,6 +163,32 @@ fn read<'data, Elf: FileHeader<Endian = LittleEndian>, R: ReadRef<'data>>(data: 
         })
         .collect();
     Ok(Layout { is_64: header.is_type_64(), machine: header.e_machine(endian), segments, sections })
+}
+
+/// An open file, read by a position of one's own: that of the file is moved by everybody who has it.
+struct Positioned<'a> {
+    file: &'a File,
+    at: u64,
+}
+
+impl Read for Positioned<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read_at(buffer, self.at)?;
+        self.at += count as u64;
+        Ok(count)
+    }
+}
+
+impl Seek for Positioned<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let at = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::End(by) => self.file.metadata()?.len().checked_add_signed(by),
+            SeekFrom::Current(by) => self.at.checked_add_signed(by),
+        };
+        self.at = at.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.at)
+    }
 }
 
 /// Reads headers, never a large piece.
