@@ -106,7 +106,10 @@ fn standard_output_without_room() {
     }
     let directory = open_directory();
     let full = std::fs::File::options().write(true).open("/dev/full").expect("/dev/full");
-    let mut unwritten = command(directory.path(), &["record", "-d", "200ms", "-o", "-", "-o", "out.html"]);
+    // an idle machine's profile is empty, and nothing always finds room
+    let busy = "i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done";
+    let words = ["record", "-F", "999", "-o", "-", "-o", "out.html", "--", "sh", "-c", busy];
+    let mut unwritten = command(directory.path(), &words);
     unwritten.stdin(Stdio::null()).stdout(full).stderr(Stdio::piped());
     let mut recorder = Recorder::start_as_is(unwritten);
     let mut errors = recorder.child().stderr.take().expect("its errors");
