@@ -8,8 +8,8 @@ use aya_ebpf::programs::RawTracePointContext;
 
 use crate::count::note;
 use crate::kernel::Task;
-use crate::maps::{FOLLOW, FOLLOWED, TASK_PID, TASK_TGID};
-use crate::remap::{forget, void};
+use crate::maps::{FOLLOWED, PROCESSES, TASK_PID, TASK_TGID};
+use crate::remap::forget;
 
 /// `sched_process_fork(parent, child)`: the child exists, but has not run.
 #[raw_tracepoint(tracepoint = "sched_process_fork")]
@@ -24,11 +24,13 @@ pub fn follow(context: RawTracePointContext) -> i32 {
         // a thread, not a process
         return 0;
     }
-    // an entry is that of a process that ended, and of whose end user space has not read yet
-    forget(child_pid);
     let parent_pid: u32 = parent.field(TASK_TGID.load());
     if FOLLOWED.get_ptr(parent_pid).is_some() && FOLLOWED.insert(child_pid, 0, 0).is_err() {
         note(Counter::LostFork);
+    }
+    // an entry is that of a process that ended, and of whose end user space has not read yet
+    if PROCESSES.get_ptr(child_pid).is_some() {
+        forget(child_pid);
     }
     0
 }
@@ -36,9 +38,6 @@ pub fn follow(context: RawTracePointContext) -> i32 {
 /// `sched_process_exec(task, old_pid, binprm)`: the task has a new image and has not run in it.
 #[raw_tracepoint(tracepoint = "sched_process_exec")]
 pub fn exec(_context: RawTracePointContext) -> i32 {
-    let pid = (bpf_get_current_pid_tgid() >> 32) as u32;
-    if FOLLOW.load() == 0 || FOLLOWED.get_ptr(pid).is_some() {
-        void(pid);
-    }
+    forget((bpf_get_current_pid_tgid() >> 32) as u32);
     0
 }

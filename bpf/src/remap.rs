@@ -4,64 +4,79 @@
 //! place, the old mapping would be believed until user space has read of the new one, and stacks in between would be
 //! walked by the wrong table. The kernel looks for free memory before it maps: what it finds free was unmapped before.
 
+use abi::process::LOST;
+use abi::record::{GivenAway, kind};
 use aya_ebpf::EbpfContext;
 use aya_ebpf::helpers::bpf_get_current_pid_tgid;
 use aya_ebpf::helpers::generated::bpf_ktime_get_ns;
 use aya_ebpf::macros::raw_tracepoint;
 use aya_ebpf::programs::RawTracePointContext;
+use core::ffi::c_void;
 
+use crate::emit;
 use crate::kernel::field;
-use crate::maps::{PROCESSES, SCRATCH, STALE, UNMAPPED_LENGTH};
+use crate::maps::{FOLLOW, FOLLOWED, PROCESSES, SCRATCH, STALE, UNMAPPED_LENGTH};
 use crate::target::{Mappings, zero};
 
 /// `vm_unmapped_area(addr, info)` of include/trace/events/mmap.h: the kernel found `info->length` free bytes at `addr`.
 #[raw_tracepoint(tracepoint = "vm_unmapped_area")]
 pub fn remap(context: RawTracePointContext) -> i32 {
     let pid = (bpf_get_current_pid_tgid() >> 32) as u32;
-    let Some(scratch) = SCRATCH.get_ptr(0) else { return 0 };
-    let Some(process) = PROCESSES.get_ptr(pid) else {
-        still_void(pid);
+    let process = PROCESSES.get_ptr(pid);
+    if process.is_none() && !is_recorded(pid) {
         return 0;
-    };
-    // SAFETY: user space replaces elements whole.
-    let Some(mappings) = Mappings::of(unsafe { &*process }) else { return 0 };
+    }
     // SAFETY: two arguments of the tracepoint: an address or a negative error, and a pointer to a struct.
     let (address, info) = unsafe {
         let arguments = context.as_ptr() as *const u64;
         (*arguments, *arguments.add(1))
     };
     let length: u64 = field(info, UNMAPPED_LENGTH.load());
-    if (address as i64) < 0 || !mappings.overlap(address, address.wrapping_add(length), zero(scratch)) {
+    let end = address.wrapping_add(length);
+    let concerned = match (process, SCRATCH.get_ptr(0)) {
+        // SAFETY: user space replaces elements whole.
+        (Some(process), Some(scratch)) => match Mappings::of(unsafe { &*process }) {
+            Some(mappings) => mappings.overlap(address, end, zero(scratch)),
+            None => false,
+        },
+        // user space may be about to enter what it knew before now
+        _ => true,
+    };
+    if (address as i64) < 0 || !concerned {
         return 0;
     }
-    forget(pid);
+    let mut given = GivenAway { begin: address, end, ..GivenAway::default() };
+    given.header.kind = kind::GIVEN_AWAY;
+    given.header.key.pid = pid;
+    given.header.time = now();
+    let sent = emit::output(&raw const given as *const c_void, size_of::<GivenAway>() as u64, false);
+    // after it was sent: who has read the ring up to this time has it
+    void(pid, now() & !LOST | if sent { 0 } else { LOST });
     0
 }
 
-/// A process that is void maps memory, and nobody knows here whether that had a mapping before.
-#[inline(always)]
-fn still_void(pid: u32) {
-    if let Some(since) = STALE.get_ptr_mut(pid) {
-        // SAFETY: one aligned word; no arguments.
-        unsafe { *since = bpf_ktime_get_ns() };
-    }
-}
-
-/// Voids what is known of a process, until user space has read everything up to now.
+/// Voids what is known of a process, or is about to be entered, until user space has read everything up to now.
 #[inline(always)]
 pub fn forget(pid: u32) {
-    if PROCESSES.get_ptr(pid).is_none() {
-        return;
+    if is_recorded(pid) {
+        void(pid, now() & !LOST);
     }
-    void(pid);
 }
 
-/// The same of a process that may not be known here yet, but will be, by what was true before.
 #[inline(always)]
-pub fn void(pid: u32) {
-    // SAFETY: no arguments.
-    let now = unsafe { bpf_ktime_get_ns() };
+fn void(pid: u32, time: u64) {
     // in this order: who finds no entry finds the time
-    let _ = STALE.insert(pid, now, 0);
+    let _ = STALE.insert(pid, time, 0);
     let _ = PROCESSES.remove(pid);
+}
+
+#[inline(always)]
+fn is_recorded(pid: u32) -> bool {
+    FOLLOW.load() == 0 || FOLLOWED.get_ptr(pid).is_some()
+}
+
+#[inline(always)]
+fn now() -> u64 {
+    // SAFETY: no arguments.
+    unsafe { bpf_ktime_get_ns() }
 }

@@ -111,6 +111,9 @@ fn take_user(scratch: *mut Scratch, execing: bool) -> bool {
     let Some(process) = PROCESSES.get_ptr(walk.stack.header.key.pid) else { return false };
     // SAFETY: user space replaces elements whole; a replaced one stays readable while this program runs.
     let process = unsafe { *process };
+    if process.flags & flags::DOUBTED != 0 {
+        return false;
+    }
     let Some(current) = Current::new(scratch, &process) else { return false };
     walk_user(scratch, current);
     let stop = walk.stop_code();

@@ -19,10 +19,15 @@ pub struct Process {
     pub reserved: u32,
 }
 
+/// Bit of a time in the map of stale processes: a record of what was given away found no room.
+pub const LOST: u64 = 1;
+
 /// Facts about a process.
 pub mod flags {
     /// The mappings are complete: a pc outside all of them is final and not worth asking user space again.
     pub const SETTLED: u32 = 1;
+    /// What is known may be wrong already: samples are deferred, and only what happens to these mappings is of interest.
+    pub const DOUBTED: u32 = 2;
 }
 
 /// A stretch of executable memory. 48 bytes.

@@ -43,6 +43,8 @@ pub mod kind {
     pub const STACK: u32 = 1;
     /// A deferred sample: header, registers, kernel words, stack bytes.
     pub const DEFERRED: u32 = 2;
+    /// Memory that was given away: [`GivenAway`](super::GivenAway).
+    pub const GIVEN_AWAY: u32 = 3;
 }
 
 /// Head of a ring buffer record. 56 bytes.
@@ -73,6 +75,18 @@ pub struct Stack {
     pub header: Header,
     /// The words.
     pub words: [u64; WORDS],
+}
+
+/// The kernel found memory of a process free and gave it away: what was mapped there is gone. 72 bytes.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct GivenAway {
+    /// `kind`, process and time.
+    pub header: Header,
+    /// First address.
+    pub begin: u64,
+    /// First address behind it.
+    pub end: u64,
 }
 
 /// User registers of a sample. 288 bytes.
@@ -120,7 +134,7 @@ pub struct Deferred {
 
 const _: () = {
     assert!(size_of::<CountKey>() == 32);
-    assert!(size_of::<Header>() == 56);
+    assert!(size_of::<Header>() == 56 && size_of::<GivenAway>() == 72);
     assert!(size_of::<Registers>() == 288);
     assert!(WORDS.is_power_of_two() && WORDS == 2 * HEAD && COPY_BYTES.is_multiple_of(COPY_PIECE));
     assert!(COPY_BYTES / COPY_PIECE <= u32::BITS as usize);

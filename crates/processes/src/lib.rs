@@ -38,7 +38,8 @@
 //! # What the kernel does not report
 //! * `munmap`, and mappings without execute permission: a stale range stays until another executable mapping takes
 //!   its place or [`ProcessTable::rescan`] drops it. No code runs there, so no sample falls into it.
-//! * `mremap` of an executable range: the new place is unknown until a rescan.
+//! * `mremap` of an executable range: the new place is unknown until a rescan or
+//!   [`ProcessTable::find_unreported`].
 //! * Mappings by another task that shares the memory (between `vfork` and exec): reported for the task that made them.
 
 pub mod build_id;

@@ -55,7 +55,7 @@ pub struct ProcessState {
     /// Events up to here are contained in the scan.
     pub(crate) scanned_at: u64,
     /// Mappings up to here are contained in `ranges`.
-    pub(crate) maps_scanned_at: u64,
+    pub maps_scanned_at: u64,
     /// See [`ProcessState::leaderless_since`].
     pub(crate) leader_exited: Option<u64>,
     /// How often the command line may still be asked for.
@@ -129,9 +129,9 @@ impl ProcessState {
     /// Maps or, if it is not executable, unmaps a range; whether anything changed.
     pub(crate) fn map(&mut self, range: &MappedRange) -> Result<bool, RangesFull> {
         if !range.executable {
-            let before = self.ranges.len();
+            let changed = self.ranges.overlaps(range.start, range.end);
             self.ranges.remove(range.start, range.end);
-            return Ok(before != self.ranges.len());
+            return Ok(changed);
         }
         let result = self.ranges.insert(range.clone());
         self.ranges_full |= result.is_err();

@@ -85,7 +85,7 @@ impl RangeSet {
         }
     }
 
-    fn overlaps(&self, start: u64, end: u64) -> bool {
+    pub(crate) fn overlaps(&self, start: u64, end: u64) -> bool {
         start < end && self.by_start.range(..end).next_back().is_some_and(|(_, range)| range.end > start)
     }
 

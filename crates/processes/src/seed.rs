@@ -126,6 +126,20 @@ impl ProcessTable {
         Some(rescan)
     }
 
+    /// Adds what is mapped now where nothing is known to be, which the kernel did not report: a range that was moved.
+    /// Unlike after a rescan, events that have not been applied yet still count. Whether anything was added.
+    pub fn find_unreported(&mut self, pid: u32) -> bool {
+        let Some(process) = self.processes.get_mut(&pid) else { return false };
+        let (found, _) = read_ranges(&self.proc, pid, process.threads.keys().copied());
+        let mut added = false;
+        for range in found {
+            if !process.ranges.overlaps(range.start, range.end) {
+                added |= process.map(&range).is_ok();
+            }
+        }
+        added
+    }
+
     /// Reads everything again, after events were lost. Events up to now may be applied or not: they are contained.
     ///
     /// # Errors

@@ -169,7 +169,11 @@ impl Sideband {
 
     /// Appends all events up to now to `events`, sorted by time. A record that cannot be understood counts as lost.
     pub fn drain(&mut self, events: &mut Vec<TimedEvent>) -> Drained {
-        let horizon = monotonic_ns();
+        self.drain_until(monotonic_ns(), events)
+    }
+
+    /// The same of all events up to `horizon` (CLOCK_MONOTONIC, ns).
+    pub fn drain_until(&mut self, horizon: u64, events: &mut Vec<TimedEvent>) -> Drained {
         let first = events.len();
         let mut more = false;
         for ring in &mut self.rings {

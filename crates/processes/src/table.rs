@@ -176,6 +176,17 @@ impl ProcessTable {
         }
     }
 
+    /// What was mapped from `start` to `end` is gone: the kernel has found that memory free.
+    pub fn given_away(&mut self, time: u64, pid: u32, start: u64, end: u64) -> Change {
+        match self.processes.get_mut(&pid) {
+            Some(process) if time > process.maps_scanned_at && process.ranges.overlaps(start, end) => {
+                process.ranges.remove(start, end);
+                Change::Unmapped { pid, start, end }
+            }
+            _ => Change::Nothing,
+        }
+    }
+
     fn mapped(&mut self, time: u64, event: &MapEvent) -> Change {
         let pid = event.pid;
         let Some((process, started)) = self.known(time, pid, event.tid) else { return Change::Nothing };

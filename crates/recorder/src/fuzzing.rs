@@ -6,6 +6,8 @@ use crate::ring::{Record, decode};
 pub enum Decoded {
     /// Words of a new stack.
     Stack(Vec<u64>),
+    /// Memory that was given away.
+    GivenAway,
     /// A deferred sample: its kernel words, and its copy of the stack.
     Deferred {
         /// Kernel words.
@@ -22,6 +24,7 @@ pub enum Decoded {
 /// Decodes a record, and reads the copied stack at each distance from the stack pointer.
 pub fn record(bytes: &[u8], distances: &[u64]) -> Option<Decoded> {
     Some(match decode(bytes)? {
+        Record::GivenAway(_) => Decoded::GivenAway,
         Record::Stack(stack) => Decoded::Stack(stack.words),
         Record::Deferred(sample) => {
             let sp = sample.registers.sp;

@@ -23,6 +23,7 @@ pub mod probe;
 mod process_map;
 mod recording;
 mod ring;
+mod ring_positions;
 mod runs;
 mod sampling;
 mod stacks;

@@ -2,17 +2,13 @@
 
 use std::rc::Rc;
 
-use abi::process::{MAPPING_SEGMENTS, MAPPINGS_PER_SEGMENT, Mapping, Process};
+use abi::process::{LOST, MAPPING_SEGMENTS, MAPPINGS_PER_SEGMENT, Mapping, Process, flags};
 use aya::maps::{ArrayOfMaps, HashMap, MapData, MapError};
 use rustc_hash::FxHashMap;
 
 use crate::arena::{Arena, ArenaError, Shape};
 use crate::load::ProcessPod;
 use crate::runs::Run;
-
-/// Nanoseconds from the moment at which the kernel has found free memory for a library to that at which it reports the code
-/// that was mapped there, of which it is a few system calls later; what was known of that memory is wrong in between.
-const MAPPING_TAKES: u64 = 3_000_000;
 
 /// Why a process could not be entered.
 #[derive(Debug, thiserror::Error)]
@@ -52,24 +48,23 @@ impl ProcessMap {
     }
 
     /// Enters a process or replaces what is known of it. `mappings` are sorted and at most [`MAPPINGS_PER_SEGMENT`]; they
-    /// are what the process's events up to `as_of` (CLOCK_MONOTONIC, ns) tell. False if memory of theirs was given away
-    /// after that: then the process stays unknown to the sampler, and its samples are deferred.
+    /// are what the process's events up to `as_of` (CLOCK_MONOTONIC, ns) tell. False if that may be wrong since then: then
+    /// its samples are deferred.
     pub(crate) fn set(&mut self, pid: u32, mappings: &[Mapping], flags: u32, as_of: u64) -> Result<bool, EntryError> {
-        if self.is_stale(pid, as_of) {
-            return Ok(false);
-        }
+        let doubt = if self.is_stale(pid, as_of) { flags::DOUBTED } else { 0 };
         let mappings = &mappings[..mappings.len().min(MAPPINGS_PER_SEGMENT)];
         let run = self.arena.insert(mappings)?;
-        let process = Process { first_mapping: run.start, mappings: run.length, flags, reserved: 0 };
+        let process = Process { first_mapping: run.start, mappings: run.length, flags: flags | doubt, reserved: 0 };
         self.enter(pid, Rc::new(run), process)?;
-        Ok(self.still_fresh(pid, as_of))
+        Ok(doubt == 0 && self.still_fresh(pid, as_of))
     }
 
     /// Gives a child what its parent has; false if that is not known for certain.
     pub(crate) fn copy(&mut self, parent: u32, child: u32, as_of: u64) -> Result<bool, EntryError> {
         let Some(entry) = self.entries.get(&parent) else { return Ok(false) };
         let (run, process) = (entry.run.clone(), entry.process);
-        if self.is_stale(parent, as_of) {
+        let known = process.flags & flags::DOUBTED == 0;
+        if !known || self.is_stale(parent, as_of) || self.is_stale(child, as_of) {
             return Ok(false);
         }
         self.enter(child, run, process)?;
@@ -77,16 +72,30 @@ impl ProcessMap {
     }
 
     fn is_stale(&self, pid: u32, as_of: u64) -> bool {
-        self.stale.get(&pid, 0).is_ok_and(|since| since.saturating_add(MAPPING_TAKES) > as_of)
+        self.stale.get(&pid, 0).is_ok_and(|since| since > as_of)
     }
 
     /// The kernel may have given memory away between the look and the entry.
     fn still_fresh(&mut self, pid: u32, as_of: u64) -> bool {
         let stale = self.is_stale(pid, as_of);
         if stale {
-            let _ = self.map.remove(&pid);
+            self.doubt(pid);
         }
         !stale
+    }
+
+    fn doubt(&mut self, pid: u32) {
+        if let Some(entry) = self.entries.get_mut(&pid) {
+            entry.process.flags |= flags::DOUBTED;
+            if self.map.insert(pid, ProcessPod(entry.process), 0).is_err() {
+                let _ = self.map.remove(&pid);
+            }
+        }
+    }
+
+    /// When memory of a process was given away and it is not known which.
+    pub(crate) fn lost_at(&self, pid: u32) -> Option<u64> {
+        self.stale.get(&pid, 0).ok().filter(|since| since & LOST != 0)
     }
 
     /// Removes a process that is gone.

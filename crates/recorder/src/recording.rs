@@ -21,6 +21,7 @@ use crate::evidence::Witness;
 use crate::known_objects::TableState;
 use crate::load::{LoadError, Sizes, load};
 use crate::process_map::ProcessMap;
+use crate::ring_positions::RingPositions;
 use crate::sampling::{self, Event, SamplingError};
 use crate::tables::Tables;
 
@@ -200,6 +201,7 @@ impl Recording {
         let mut collector = Collector::new(Parts {
             table,
             sideband,
+            ring_positions: RingPositions::new(&sampler.ring).map_err(io_error("cannot map the ring buffer"))?,
             ring: sampler.ring,
             counts,
             processes: ProcessMap::new(sampler.processes, sampler.stale, sampler.mappings),

@@ -1,6 +1,8 @@
 //! What comes through the ring buffer, out of bytes.
 
-use abi::record::{COPY_BYTES, COPY_PIECE, CountKey, Deferred, Header, KERNEL_WORDS, Registers, WORDS, kind};
+use abi::record::{
+    COPY_BYTES, COPY_PIECE, CountKey, Deferred, GivenAway, Header, KERNEL_WORDS, Registers, WORDS, kind,
+};
 use std::mem::offset_of;
 
 /// A stack that was not sent before.
@@ -60,6 +62,8 @@ pub(crate) enum Record {
     Stack(NewStack),
     /// A deferred sample.
     Deferred(Box<DeferredSample>),
+    /// Memory that was given away.
+    GivenAway(GivenAway),
 }
 
 /// Decodes a record; `None` if the bytes are none.
@@ -67,6 +71,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Record> {
     let (head, body) = bytes.split_at_checked(size_of::<Header>())?;
     match word32(head, offset_of!(Header, kind))? {
         kind::STACK => stack(head, body).map(Record::Stack),
+        kind::GIVEN_AWAY => given_away(head, body).map(Record::GivenAway),
         kind::DEFERRED => deferred(head, bytes).map(|sample| Record::Deferred(Box::new(sample))),
         _ => None,
     }
@@ -108,6 +113,13 @@ fn registers(bytes: &[u8]) -> Option<Registers> {
         *register = word64(bytes, offset_of!(Registers, all) + index * 8)?;
     }
     Some(registers)
+}
+
+fn given_away(head: &[u8], body: &[u8]) -> Option<GivenAway> {
+    let mut given = GivenAway { begin: word64(body, 0)?, end: word64(body, 8)?, ..GivenAway::default() };
+    given.header.key = key(head)?;
+    given.header.time = word64(head, offset_of!(Header, time))?;
+    Some(given)
 }
 
 fn key(head: &[u8]) -> Option<CountKey> {

@@ -108,8 +108,13 @@ fn a_moved_range_is_found_by_a_rescan() {
     let moved = actor.tell(&format!("mremap {memory:x} 3000 20000"));
     assert_ne!(moved, memory);
     assert_eq!(follower.follow_one(actor.pid), [], "this kernel reports mremap: say so in the documentation");
+    assert!(follower.table.find_unreported(actor.pid));
+    let process = follower.table.get(actor.pid).expect("known");
+    assert!(process.find(moved).is_some() && process.find(memory).is_some(), "added, and nothing is taken away");
+    assert!(!follower.table.find_unreported(actor.pid), "all is known");
     let rescan = follower.table.rescan(actor.pid).expect("known");
-    assert_eq!(rescan.added.iter().map(|range| range.start).collect::<Vec<_>>(), [moved]);
+    assert_eq!(rescan.added, []);
+    assert_eq!(rescan.removed.iter().map(|range| range.start).collect::<Vec<_>>(), [memory]);
     follower.check(actor.pid);
     actor.end();
 }

@@ -31,6 +31,9 @@ impl Collector {
         if sample.walked {
             return self.testify(&sample, instance);
         }
+        if self.has_lost(pid) {
+            self.dirty.insert(pid);
+        }
         if !process.complete {
             self.table.rescan(pid);
             self.dirty.insert(pid);
@@ -55,13 +58,11 @@ impl Collector {
             return mappings;
         }
         attention.rescanned = Some(Instant::now());
-        match self.table.rescan(pid) {
-            Some(rescan) if !rescan.added.is_empty() => {
-                self.dirty.insert(pid);
-                self.mappings_of(pid)
-            }
-            _ => mappings,
+        if !self.table.find_unreported(pid) {
+            return mappings;
         }
+        self.dirty.insert(pid);
+        self.mappings_of(pid)
     }
 
     pub(super) fn walk_parked(&mut self, mut parked: Parked) {
@@ -73,7 +74,7 @@ impl Collector {
                     testimony.deferred(&parked, &words, &self.objects);
                 }
                 self.open_perf_map(parked.instance, key.pid, &words);
-                self.note_outside(key.pid, &words);
+                self.note_outside(key.pid, parked.sample.time, &words);
                 self.count_words(&key, parked.instance, &words);
             }
             Walked::NeedsTable(number) => {
@@ -96,7 +97,7 @@ impl Collector {
     }
 
     /// A process whose samples keep falling outside all that it maps is not asked about again until that changes.
-    pub(super) fn note_outside(&mut self, pid: u32, words: &[u64]) {
+    pub(super) fn note_outside(&mut self, pid: u32, time: u64, words: &[u64]) {
         let Some(Word::End { stop, .. }) = words.last().map(|word| Word::decode(*word)) else { return };
         if stop != Stop::NoMapping as u8 {
             return;
@@ -105,7 +106,7 @@ impl Collector {
         attention.outside += 1;
         if attention.outside == SETTLED_AFTER && !self.dirty.contains(&pid) {
             let mappings = self.mappings_of(pid);
-            match self.processes.set(pid, &mappings, flags::SETTLED, self.as_of) {
+            match self.processes.set(pid, &mappings, flags::SETTLED, time) {
                 Ok(true) => {}
                 Ok(false) => _ = self.dirty.insert(pid),
                 Err(error) => self.troubles.no_room = Some(error.to_string()),

@@ -11,6 +11,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use abi::process::{Mapping, Pages, code};
+use abi::record::GivenAway;
 use abi::stop::Stop;
 use abi::word::{TAG_SHIFT, Word};
 use aya::maps::{HashMap, MapData, RingBuf};
@@ -26,6 +27,7 @@ use crate::exits::ExitMap;
 use crate::known_objects::{KnownObjects, TableState};
 use crate::process_map::ProcessMap;
 use crate::ring::{DeferredSample, NewStack, Record, decode};
+use crate::ring_positions::RingPositions;
 use crate::stacks::Stacks;
 use crate::tables::Tables;
 use testimony::Testimony;
@@ -75,6 +77,43 @@ struct Parked {
     needs: u32,
 }
 
+/// What the ring buffer brought besides stacks.
+#[derive(Default)]
+struct FromRing {
+    deferred: VecDeque<Box<DeferredSample>>,
+    given: Vec<GivenAway>,
+}
+
+impl FromRing {
+    fn is_empty(&self) -> bool {
+        self.deferred.is_empty() && self.given.is_empty()
+    }
+
+    /// Takes what happened up to a time, the samples in order; the rest stays.
+    fn up_to(&mut self, time: u64) -> FromRing {
+        self.deferred.make_contiguous().sort_by_key(|sample| sample.time);
+        let later = self.deferred.split_off(self.deferred.partition_point(|sample| sample.time <= time));
+        let (given, given_later) = self.given.iter().partition(|given| given.header.time <= time);
+        let deferred = std::mem::replace(self, FromRing { deferred: later, given: given_later }).deferred;
+        FromRing { deferred, given }
+    }
+}
+
+/// Something that changes which process maps what.
+enum Happening {
+    Event(TimedEvent),
+    GivenAway(GivenAway),
+}
+
+impl Happening {
+    fn time(&self) -> u64 {
+        match self {
+            Happening::Event(event) => event.time,
+            Happening::GivenAway(given) => given.header.time,
+        }
+    }
+}
+
 /// What the collector keeps about a process besides the process table.
 #[derive(Default)]
 struct Attention {
@@ -92,6 +131,7 @@ pub(crate) struct Collector {
     pub(crate) table: ProcessTable,
     sideband: Sideband,
     ring: RingBuf<MapData>,
+    ring_positions: RingPositions,
     counts: Counts,
     processes: ProcessMap,
     followed: Option<HashMap<MapData, u32, u32>>,
@@ -107,6 +147,7 @@ pub(crate) struct Collector {
     attention: FxHashMap<u32, Attention>,
     dirty: FxHashSet<u32>,
     parked: Vec<Parked>,
+    waiting: FromRing,
     idle_objects: FxHashMap<u32, Instant>,
     testimony: Option<Testimony>,
     counted_at: Instant,
@@ -119,6 +160,7 @@ pub(crate) struct Parts {
     pub(crate) table: ProcessTable,
     pub(crate) sideband: Sideband,
     pub(crate) ring: RingBuf<MapData>,
+    pub(crate) ring_positions: RingPositions,
     pub(crate) counts: Counts,
     pub(crate) processes: ProcessMap,
     pub(crate) exits: ExitMap,
@@ -135,6 +177,7 @@ impl Collector {
             table: parts.table,
             sideband: parts.sideband,
             ring: parts.ring,
+            ring_positions: parts.ring_positions,
             counts: parts.counts,
             processes: parts.processes,
             followed: parts.followed,
@@ -150,6 +193,7 @@ impl Collector {
             attention: FxHashMap::default(),
             dirty: FxHashSet::default(),
             parked: Vec::new(),
+            waiting: FromRing::default(),
             idle_objects: FxHashMap::default(),
             testimony: parts.witness.map(Testimony::new),
             counted_at: Instant::now(),
@@ -195,18 +239,26 @@ impl Collector {
 
     /// Takes what has come, in the order in which it happened.
     pub(crate) fn pump(&mut self) {
-        self.as_of = processes::monotonic_ns();
-        // the ring first: whatever a deferred sample depends on was reported before the sample was taken
-        let mut deferred = self.read_ring();
+        let now = processes::monotonic_ns();
+        if self.read_ring() {
+            self.as_of = now;
+        }
+        let FromRing { mut deferred, given } = self.waiting.up_to(self.as_of);
+        // in this order: whatever the ring has up to then, the events have what it depends on, and nothing later
         let mut events = Vec::new();
-        self.sideband.drain(&mut events);
-        deferred.make_contiguous().sort_by_key(|sample| sample.time);
-        for event in &events {
-            while deferred.front().is_some_and(|sample| sample.time < event.time) {
+        self.sideband.drain_until(self.as_of, &mut events);
+        let mut happened: Vec<Happening> = events.into_iter().map(Happening::Event).collect();
+        happened.extend(given.into_iter().map(Happening::GivenAway));
+        happened.sort_by_key(Happening::time);
+        for happening in &happened {
+            while deferred.front().is_some_and(|sample| sample.time < happening.time()) {
                 let sample = deferred.pop_front();
                 sample.into_iter().for_each(|sample| self.resolve(sample));
             }
-            self.apply(event);
+            match happening {
+                Happening::Event(event) => self.apply(event),
+                Happening::GivenAway(given) => self.take_away(given),
+            }
         }
         deferred.into_iter().for_each(|sample| self.resolve(sample));
         self.table.reap().iter().for_each(|pid| self.exited(*pid));
@@ -215,18 +267,33 @@ impl Collector {
         self.flush();
     }
 
-    fn read_ring(&mut self) -> VecDeque<Box<DeferredSample>> {
-        let mut deferred = VecDeque::new();
+    /// Whether memory of a process was given away and it is not known which.
+    pub(super) fn has_lost(&self, pid: u32) -> bool {
+        let lost = self.processes.lost_at(pid);
+        lost.is_some_and(|lost| self.table.get(pid).is_some_and(|process| process.maps_scanned_at < lost))
+    }
+
+    fn take_away(&mut self, given: &GivenAway) {
+        let pid = given.header.key.pid;
+        if let Change::Unmapped { .. } = self.table.given_away(given.header.time, pid, given.begin, given.end) {
+            self.dirty.insert(pid);
+        }
+    }
+
+    /// Whether everything was read that had been written when it began.
+    fn read_ring(&mut self) -> bool {
+        let written = self.ring_positions.written();
         let mut stacks = Vec::new();
         while let Some(item) = self.ring.next() {
             match decode(&item) {
                 Some(Record::Stack(stack)) => stacks.push(stack),
-                Some(Record::Deferred(sample)) => deferred.push_back(sample),
+                Some(Record::Deferred(sample)) => self.waiting.deferred.push_back(sample),
+                Some(Record::GivenAway(record)) => self.waiting.given.push(record),
                 None => self.troubles.bad_records += 1,
             }
         }
         stacks.iter().for_each(|stack| self.add_stack(stack));
-        deferred
+        self.ring_positions.read() >= written
     }
 
     fn add_stack(&mut self, stack: &NewStack) {
@@ -356,6 +423,9 @@ impl Collector {
     /// Tells the sampler about processes that changed.
     fn flush(&mut self) {
         for pid in std::mem::take(&mut self.dirty) {
+            if self.has_lost(pid) {
+                self.table.rescan(pid);
+            }
             let mappings = self.mappings_of(pid);
             let objects: FxHashSet<u32> =
                 mappings.iter().map(|mapping| mapping.object).filter(|object| *object != 0).collect();
@@ -376,6 +446,11 @@ impl Collector {
     /// After the sampler has stopped: everything that is under way comes to its end.
     pub(crate) fn finish(&mut self) {
         self.drain_counts();
+        while !self.waiting.is_empty() {
+            // a program that was detached may still be writing its last record
+            std::thread::sleep(Duration::from_millis(1));
+            self.pump();
+        }
         while self.builders.busy() && !self.parked.is_empty() {
             std::thread::sleep(Duration::from_millis(1));
             self.take_tables();
