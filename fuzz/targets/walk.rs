@@ -157,19 +157,7 @@ impl Target for Made<'_> {
 
 thread_local! {
     /// One walk after the other is in the same memory, as in the kernel.
-    static WALK: RefCell<Box<Walk>> = RefCell::new(zeroed());
-}
-
-fn zeroed() -> Box<Walk> {
-    // SAFETY: Walk is plain integers, for which zero is a value; the layout is that of the type.
-    unsafe {
-        let layout = std::alloc::Layout::new::<Walk>();
-        let memory = std::alloc::alloc_zeroed(layout);
-        if memory.is_null() {
-            std::alloc::handle_alloc_error(layout);
-        }
-        Box::from_raw(memory.cast())
-    }
+    static WALK: RefCell<Box<Walk>> = RefCell::new(Box::new(Walk::ZERO));
 }
 
 fuzz_target!(|input: Input| {

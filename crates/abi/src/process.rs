@@ -109,9 +109,9 @@ pub mod code {
     pub const TABLE: u32 = 0;
     /// A file whose table is not ready: the sample is deferred.
     pub const PENDING: u32 = 1;
-    /// A file or memory without unwind information: frame pointers.
+    /// A file or memory without unwind information: what the code says of its exit, or a frame pointer before a call.
     pub const NO_TABLE: u32 = 2;
-    /// Anonymous executable memory: frame pointers; frames carry the address.
+    /// Anonymous executable memory: the same; frames carry the address.
     pub const ANONYMOUS: u32 = 3;
 }
 

@@ -65,6 +65,18 @@ pub struct Header {
     pub kernel: u32,
 }
 
+impl Header {
+    /// All zero.
+    pub const ZERO: Header = Header {
+        kind: 0,
+        length: 0,
+        key: CountKey { pid: 0, tid: 0, comm: [0; 16], hash: 0 },
+        time: 0,
+        total: 0,
+        kernel: 0,
+    };
+}
+
 /// A stack as a walk leaves it and as it comes through the ring buffer (`header.length` words of it).
 ///
 /// `words` holds kernel words, user words and the end, innermost first. When there are more than [`WORDS`], the first
@@ -75,6 +87,11 @@ pub struct Stack {
     pub header: Header,
     /// The words.
     pub words: [u64; WORDS],
+}
+
+impl Stack {
+    /// All zero.
+    pub const ZERO: Stack = Stack { header: Header::ZERO, words: [0; WORDS] };
 }
 
 /// The kernel found memory of a process free and gave it away: what was mapped there is gone. 72 bytes.

@@ -1,6 +1,9 @@
 //! Memory of another process.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Write};
+
+use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::maps::{self, MapsEnd, Wanted};
 use crate::{Proc, RangeKind};
@@ -56,4 +59,15 @@ pub fn vdso_image(pid: u32) -> io::Result<VdsoImage> {
     let count = read_memory(pid, range.start, &mut bytes)?;
     bytes.truncate(count);
     Ok(VdsoImage { start: range.start, bytes })
+}
+
+/// The vDSO of a process as a file, so that nothing else needs to know that it has none.
+///
+/// # Errors
+/// As [`vdso_image`], and those of memfd_create(2).
+pub fn vdso_file(pid: u32) -> io::Result<File> {
+    let image = vdso_image(pid)?;
+    let mut file = File::from(memfd_create("vdso", MemfdFlags::CLOEXEC)?);
+    file.write_all(&image.bytes)?;
+    Ok(file)
 }

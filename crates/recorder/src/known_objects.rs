@@ -4,7 +4,6 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -15,7 +14,7 @@ use abi::word::OBJECT_BITS;
 use processes::object_file::open_mapped_file;
 use processes::{BuildId, FileIdentity, MappedRange, RangeKind};
 use rustc_hash::{FxHashMap, FxHashSet};
-use rustix::fs::{MemfdFlags, fstatfs, memfd_create};
+use rustix::fs::fstatfs;
 use symbols::ObjectFile;
 
 use crate::tables::Installed;
@@ -75,7 +74,7 @@ impl KnownObjects {
             by_identity: FxHashMap::default(),
             vdso: None,
         };
-        if let Ok(file) = vdso_file() {
+        if let Ok(file) = processes::memory::vdso_file(std::process::id()) {
             objects.vdso = objects.push("[vdso]".to_owned(), None, Some(ObjectFile::new(file, "[vdso]".into(), None)));
         }
         objects
@@ -188,12 +187,4 @@ fn is_trusted(file: &File, path: &Path) -> bool {
     // a user's own file system says what that user likes of owners
     let told_by_a_user = fstatfs(file).is_ok_and(|system| system.f_type == FUSE_MAGIC);
     same && !told_by_a_user && (open.uid() == 0 || open.uid() == own) && open.mode() & 0o022 == 0
-}
-
-/// The vDSO as a file, so that nothing else needs to know that it has none.
-fn vdso_file() -> std::io::Result<File> {
-    let image = processes::memory::vdso_image(std::process::id())?;
-    let mut file = File::from(memfd_create("vdso", MemfdFlags::CLOEXEC)?);
-    file.write_all(&image.bytes)?;
-    Ok(file)
 }

@@ -74,6 +74,18 @@ pub mod state {
 }
 
 impl Walk {
+    /// All zero: memory for one walk after the other.
+    pub const ZERO: Walk = Walk {
+        code_mask: 0,
+        registers: Registers::ZERO,
+        fp_at: 0,
+        state: 0,
+        bx_at: 0,
+        kernel_hash: 0,
+        signal_frame: 0,
+        stack: Stack::ZERO,
+    };
+
     /// Starts with the user registers. The `kernel` words before the user stack are in place.
     pub fn begin(&mut self, kernel: u32, code_mask: u64) {
         let words = &self.stack.words[..kernel as usize];

@@ -245,7 +245,9 @@ fn by_frame_pointer<T: Target>(target: &mut T, walk: &Walk, mapping: &Mapping) -
     if record < walk.registers.sp || record & 7 != 0 {
         return Err(stop(Stop::NoUnwindInfo, mapping));
     }
-    let Some(return_address) = target.read_u64(record.wrapping_add(8)) else {
+    // a record at the end of the address space would go on at its beginning
+    let Some(sp) = record.checked_add(16) else { return Err(stop(Stop::NoUnwindInfo, mapping)) };
+    let Some(return_address) = target.read_u64(sp - 8) else {
         return Err(stop(Stop::NoUnwindInfo, mapping));
     };
     if return_address == 0 {
@@ -254,7 +256,7 @@ fn by_frame_pointer<T: Target>(target: &mut T, walk: &Walk, mapping: &Mapping) -
     let pc = checked_return_address(return_address, walk, mapping, true)?;
     // what this code did to other registers is not known
     let state = state::BY_FRAME_POINTER | state::FOLLOWED_LOST;
-    Ok(Caller { pc, sp: record.wrapping_add(16), fp_at: record, bx_at: 0, state, unproven: true })
+    Ok(Caller { pc, sp, fp_at: record, bx_at: 0, state, unproven: true })
 }
 
 /// The handler's return trampoline: everything was saved at the stack pointer when the signal was delivered.

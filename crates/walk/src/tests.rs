@@ -7,18 +7,14 @@ use std::vec::Vec;
 
 use abi::process::{Mapping, code};
 use abi::stop::Stop;
-use abi::table::{Rule, cfa, fp};
+use abi::table::{Rule, cfa, fp, ra};
 use abi::word::{self, Word, flag};
 
 use crate::{Architecture, Target, Walk, X86_64, turn, unroll};
 
 /// A walk whose bytes are all zero.
 pub(crate) fn blank() -> Box<Walk> {
-    // SAFETY: Walk is plain integers, for which zero is a value; the layout is that of the type.
-    unsafe {
-        let memory = std::alloc::alloc_zeroed(std::alloc::Layout::new::<Walk>());
-        Box::from_raw(memory.cast())
-    }
+    Box::new(Walk::ZERO)
 }
 
 #[derive(Default)]
@@ -154,7 +150,7 @@ fn a_cfa_in_rbx_is_found_where_a_callee_saved_it() {
 /// glibc's `vfork` has the return address in rdi, and its CFA at the stack pointer.
 #[test]
 fn a_return_address_in_a_register() {
-    let vfork = Rule { ra: abi::table::ra::REGISTER, extra: 10, ..sp(0) };
+    let vfork = Rule { ra: ra::REGISTER, extra: 10, ..sp(0) };
     let mut target = made(&[(0x100, vfork), (0x9000, Rule::END)]);
     target.mappings[0].begin = 0;
     target.mappings[0].end = 0x10000;
@@ -228,6 +224,61 @@ fn a_chain_of_frame_records_ends_in_zero() {
     assert_eq!(words, [frame(0x110, flag::EXACT), frame(0x210, flag::BY_FRAME_POINTER), ended(Stop::Root)]);
     // without a record before it, a frame pointer of 0 proves nothing
     assert_eq!(walk_from(&mut target, TEXT + 0x110, 0x8000, 0), [frame(0x110, flag::EXACT), ended(Stop::NoUnwindInfo)]);
+}
+
+/// What code says of its caller is a claim; the call before the return address is the proof.
+#[test]
+fn a_claim_of_code_is_believed_behind_a_call_only() {
+    const JIT: u64 = 0x70_0010;
+    let claim = Rule { ra: ra::CHECKED, ..sp(16) };
+    let mut target = made(&[(0x400, Rule::END)]);
+    target.exits.insert(JIT, claim);
+    target.memory.insert(0x8008, TEXT + 0x410);
+    let jit = Word::decode(word::raw(flag::EXACT, JIT));
+    assert_eq!(walk_from(&mut target, JIT, 0x8000, 0), [jit, frame(0x410, 0), ended(Stop::Root)]);
+    let end = |stop: Stop| Word::decode(word::end(stop as u8, 0, 0));
+    target.no_calls.push(TEXT + 0x410);
+    assert_eq!(walk_from(&mut target, JIT, 0x8000, 0), [jit, end(Stop::NoCall)]);
+    // nor are return addresses that cannot be one
+    for (address, stop) in [(0, Stop::NoCall), (1 << 60, Stop::NoCall), (0x1234, Stop::NoMapping)] {
+        target.memory.insert(0x8008, address);
+        assert_eq!(walk_from(&mut target, JIT, 0x8000, 0), [jit, end(stop)], "{address:#x}");
+    }
+}
+
+#[test]
+fn a_frame_pointer_is_believed_before_a_call_only() {
+    let mut target = made(&[(0x400, Rule::END)]);
+    target.memory.extend([(0x8100, 0), (0x8108, TEXT + 0x410)]);
+    let (exact, by_fp) = (frame(0x110, flag::EXACT), frame(0x410, flag::BY_FRAME_POINTER));
+    assert_eq!(walk_from(&mut target, TEXT + 0x110, 0x8000, 0x8100), [exact, by_fp, ended(Stop::Root)]);
+    target.no_calls.push(TEXT + 0x410);
+    assert_eq!(walk_from(&mut target, TEXT + 0x110, 0x8000, 0x8100), [exact, ended(Stop::NoCall)]);
+}
+
+/// Page 0 can be mapped by those who may.
+#[test]
+fn a_frame_record_does_not_reach_over_the_end_of_memory() {
+    let mut target = made(&[(0x400, Rule::END)]);
+    target.memory.extend([(u64::MAX - 7, 0x8200), (0, TEXT + 0x410)]);
+    let words = walk_from(&mut target, TEXT + 0x110, 0x8000, u64::MAX - 7);
+    assert_eq!(words, [frame(0x110, flag::EXACT), ended(Stop::NoUnwindInfo)]);
+}
+
+/// Code that keeps the frame pointer does not say where, if it was read from behind the push; the frame record shows it.
+#[test]
+fn a_lost_frame_pointer_is_found_in_its_record() {
+    const JIT: u64 = 0x70_0010;
+    let claim = Rule { ra: ra::CHECKED, fp: fp::LOST, ..sp(32) };
+    let by_fp = Rule { cfa: cfa::FP, cfa_offset: 16, ..Rule::NONE };
+    let mut target = made(&[(0x300, by_fp), (0x400, Rule::END)]);
+    target.exits.insert(JIT, claim);
+    target.memory.extend([(0x8010, 0x9000), (0x8018, TEXT + 0x310), (0x9008, TEXT + 0x410)]);
+    let jit = Word::decode(word::raw(flag::EXACT, JIT));
+    let whole = [jit, frame(0x310, 0), frame(0x410, 0), ended(Stop::Root)];
+    assert_eq!(walk_from(&mut target, JIT, 0x8000, 0x8010), whole);
+    // a frame pointer that points elsewhere is no proof
+    assert_eq!(walk_from(&mut target, JIT, 0x8000, 0x8020), [jit, frame(0x310, 0), ended(Stop::LostRegister)]);
 }
 
 #[test]

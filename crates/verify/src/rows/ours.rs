@@ -69,16 +69,7 @@ pub(crate) struct Walker {
 
 impl Walker {
     pub(crate) fn new() -> Walker {
-        // SAFETY: Walk is plain integers, for which zero is a value; the layout is that of the type.
-        let walk = unsafe {
-            let layout = std::alloc::Layout::new::<Walk>();
-            let memory = std::alloc::alloc_zeroed(layout);
-            if memory.is_null() {
-                std::alloc::handle_alloc_error(layout);
-            }
-            Box::from_raw(memory.cast::<Walk>())
-        };
-        Walker { walk }
+        Walker { walk: Box::new(Walk::ZERO) }
     }
 
     /// The caller of a made-up thread.
