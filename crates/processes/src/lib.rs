@@ -42,6 +42,7 @@
 //!   [`ProcessTable::find_unreported`].
 //! * Mappings by another task that shares the memory (between `vfork` and exec): reported for the task that made them.
 
+pub mod access;
 pub mod build_id;
 mod clock;
 mod comm;
@@ -63,6 +64,7 @@ mod sideband;
 pub mod stat;
 mod table;
 pub mod target;
+pub mod thread_pointer;
 
 pub use clock::monotonic_ns;
 pub use comm::Comm;

@@ -43,6 +43,15 @@ pub fn thread_group(proc: &Proc, tid: u32) -> io::Result<u32> {
     status_field(proc, tid, "Tgid")?.first().copied().ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
+/// Who traces a thread: a debugger. `Some(0)` never: the kernel writes 0 for nobody and for a tracer that cannot be seen
+/// from here alike.
+///
+/// # Errors
+/// If there is no such thread.
+pub fn tracer(proc: &Proc, tid: u32) -> io::Result<Option<u32>> {
+    Ok(status_field(proc, tid, "TracerPid")?.first().copied().filter(|tracer| *tracer != 0))
+}
+
 /// The numbers of a line of /proc/PID/status. Names in it are escaped, so a line is a line.
 fn status_field(proc: &Proc, pid: u32, name: &str) -> io::Result<Vec<u32>> {
     let bytes = proc.read(pid, "status", STATUS)?;
