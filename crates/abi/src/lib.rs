@@ -5,6 +5,7 @@
 //!
 //! * [`table`]: unwind rules, rows, pages: what `objects` makes of `.eh_frame`.
 //! * [`process`]: what the sampler knows of a process, and where its code is mapped.
+//! * [`python`]: what the walker must know of a CPython interpreter.
 //! * [`word`]: a stack as words: kernel, object, raw frames, and the end that gives the reason.
 //! * [`stop`]: why a stack ends where it ends.
 //! * [`record`]: what a sample leaves for user space: counts, new stacks, deferred samples.
@@ -16,6 +17,7 @@
 
 pub mod counter;
 pub mod process;
+pub mod python;
 pub mod record;
 pub mod stop;
 pub mod table;
@@ -27,6 +29,7 @@ pub const HASH: u64 = {
     hash = fnv1a(hash, include_bytes!("lib.rs"));
     hash = fnv1a(hash, include_bytes!("counter.rs"));
     hash = fnv1a(hash, include_bytes!("process.rs"));
+    hash = fnv1a(hash, include_bytes!("python.rs"));
     hash = fnv1a(hash, include_bytes!("record.rs"));
     hash = fnv1a(hash, include_bytes!("stop.rs"));
     hash = fnv1a(hash, include_bytes!("table.rs"));

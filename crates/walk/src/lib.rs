@@ -9,6 +9,7 @@
 #![no_std]
 
 mod architecture;
+pub mod cpython;
 mod native;
 mod output;
 

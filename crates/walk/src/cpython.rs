@@ -1,0 +1,147 @@
+//! CPython frames: from a thread to its state, and from there frame by frame.
+//!
+//! Like the native walker this does one bounded piece of work a call, over plain data. There are two ways to use it. A
+//! [`Chain`] gives all frames of a parked thread, one after the other. A [`Cursor`] that is told of each native eval
+//! loop by [`Cursor::enter`] gives the run of frames that this eval loop executes, and proves that they are its own; see
+//! [`turn`].
+//!
+//! Whatever is read may be garbage: of a process that runs meanwhile, or of one that means harm.
+
+mod chain;
+mod run;
+
+pub use chain::{Chain, Step};
+pub use run::{Cursor, Turn, turn};
+
+use abi::python::{FIRST_SHIM_OWNER, Fault, LAST_OWNER, LOADS, NONE, Python, flags, run as ends};
+
+/// Memory of the process.
+pub trait Memory {
+    /// The 8 bytes at `address`, if they can be read.
+    fn read_u64(&mut self, address: u64) -> Option<u64>;
+}
+
+impl<T: crate::Target> Memory for T {
+    #[inline(always)]
+    fn read_u64(&mut self, address: u64) -> Option<u64> {
+        crate::Target::read_u64(self, address)
+    }
+}
+
+/// A Python frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Frame {
+    /// Where it lies.
+    pub address: u64,
+    /// Its code object.
+    pub code: u64,
+    /// The current instruction as the version notes it: a number counted from the code's begin up to 3.10 (in bytes, in
+    /// 3.10 in units of two; -1 = not started), else an address.
+    pub lasti: u64,
+    /// The byte that tells how a run ends; 0 where there is none.
+    pub owner: u8,
+}
+
+/// What a frame is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    /// A function's, and its caller is executed by the same eval loop.
+    Inner,
+    /// A function's, the outermost of its eval loop.
+    Outermost,
+    /// Not a function's: it lies behind the outermost one of an eval loop.
+    Shim,
+    /// Behind the last shim: the chain is at its end.
+    Base,
+}
+
+/// The state of the thread whose thread pointer this is.
+///
+/// # Errors
+/// If there is none, or none that says of itself that it belongs to this thread.
+#[inline(always)]
+pub fn state_of<M: Memory>(memory: &mut M, python: &Python, thread_pointer: u64) -> Result<u64, Fault> {
+    let mut state = thread_pointer;
+    for step in 0..LOADS {
+        if step < python.slot.loads as usize {
+            let at = state.wrapping_add(python.slot.steps[step] as i64 as u64);
+            state = memory.read_u64(at).ok_or(Fault::SlotUnreadable)?;
+            if state == 0 {
+                return Err(Fault::NoState);
+            }
+        }
+    }
+    if python.slot.loads == 0 {
+        return Err(Fault::NoState);
+    }
+    let owner = memory.read_u64(state.wrapping_add(python.thread_id as u64)).ok_or(Fault::StateUnreadable)?;
+    if owner != thread_pointer.wrapping_add(python.slot.thread_self as i64 as u64) {
+        return Err(Fault::OtherThread);
+    }
+    Ok(state)
+}
+
+/// Where the frames of a thread state begin.
+struct Begin {
+    /// The innermost frame; 0 = none.
+    frame: u64,
+    /// The `_PyCFrame` that led to it; 0 where there are none.
+    cframe: u64,
+}
+
+#[inline(always)]
+fn begin<M: Memory>(memory: &mut M, python: &Python, state: u64) -> Result<Begin, Fault> {
+    let current = memory.read_u64(state.wrapping_add(python.current as u64)).ok_or(Fault::StateUnreadable)?;
+    if python.cframe_current == NONE {
+        return Ok(Begin { frame: current, cframe: 0 });
+    }
+    let frame = memory.read_u64(current.wrapping_add(python.cframe_current as u64)).ok_or(Fault::StateUnreadable)?;
+    Ok(Begin { frame, cframe: current })
+}
+
+/// Reads the frame at `address`: what it is, and its caller's address.
+#[inline(always)]
+fn read_frame<M: Memory>(
+    memory: &mut M,
+    python: &Python,
+    state: u64,
+    address: u64,
+) -> Result<(Frame, Kind, u64), Fault> {
+    if address & 7 != 0 {
+        return Err(Fault::FrameMisaligned);
+    }
+    let mut word = |offset: u16| memory.read_u64(address.wrapping_add(offset as u64)).ok_or(Fault::FrameUnreadable);
+    let code = word(python.code)? & !(python.tags as u64);
+    let back = word(python.back)?;
+    let lasti = word(python.lasti)?;
+    let lasti = if python.flags & flags::LASTI_IS_INDEX != 0 { lasti as i32 as i64 as u64 } else { lasti };
+    let owner = if python.owner == NONE { 0 } else { (word(python.owner & !7)? >> ((python.owner & 7) * 8)) as u8 };
+    let kind = kind_of(python, owner, address == state.wrapping_add(python.base_frame as u64), back)?;
+    Ok((Frame { address, code, lasti, owner }, kind, back))
+}
+
+#[inline(always)]
+fn kind_of(python: &Python, owner: u8, at_base: bool, back: u64) -> Result<Kind, Fault> {
+    match python.run {
+        ends::EVERY => Ok(Kind::Outermost),
+        ends::ENTRY => match owner {
+            0 => Ok(Kind::Inner),
+            1 => Ok(Kind::Outermost),
+            _ => Err(Fault::BadFrame),
+        },
+        _ if owner > LAST_OWNER => Err(Fault::BadFrame),
+        _ if owner < FIRST_SHIM_OWNER => Ok(Kind::Inner),
+        _ if !at_base => Ok(Kind::Shim),
+        _ if back != 0 => Err(Fault::BadFrame),
+        _ => Ok(Kind::Base),
+    }
+}
+
+/// Whether an object is a code object.
+#[inline(always)]
+fn is_code<M: Memory>(memory: &mut M, python: &Python, object: u64) -> bool {
+    memory.read_u64(object.wrapping_add(python.object_type as u64)) == Some(python.code_type)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+//! The frames of a native eval loop, proved to be its own.
+//!
+//! An eval loop can be interrupted before it has linked its frame into the thread's chain, or after it has unlinked it.
+//! Then the chain begins with frames of an eval loop further out, and taking them would put them in the wrong place. So
+//! what links a run to its native frame must lie in that frame: from 3.12 on the shim behind the run, in 3.11 the
+//! `_PyCFrame` that the chain starts from. Otherwise the frames are given back, and wait for the next eval loop.
+//!
+//! In 3.11 and 3.12 there is a moment when the thread's `_PyCFrame` is that of an eval loop which has not filled it.
+//! What it holds then can look like a frame. So the first code object is checked to be one; if it is not, the next eval
+//! loop's own `_PyCFrame` lies as far below the top of its native frame as this one does.
+
+use abi::python::{Fault, NONE, Python};
+
+use super::{Frame, Kind, Memory, begin, is_code, read_frame};
+
+/// Where a walk is in the thread's chain of Python frames. All bytes 0 is a cursor that has not begun.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Cursor {
+    /// The thread state.
+    state: u64,
+    /// The next frame; survives from run to run. 0 = the chain is at its end.
+    frame: u64,
+    /// The `_PyCFrame` that the chain started from, until a run of it is proved (3.11, 3.12).
+    cframe: u64,
+    /// Distance of the next eval loop's `_PyCFrame` below the top of its native frame, where the chain is taken up again.
+    below: u64,
+    /// The native frame of this run: first address and first one above it.
+    low: u64,
+    high: u64,
+    /// The frame that this run began with.
+    first: u64,
+    /// How many frames of this run were taken.
+    taken: u32,
+    /// 1: a run of this walk was proved.
+    proved: u16,
+    /// Code of the [`Fault`] that ended Python in this walk; 0 = none.
+    fault: u16,
+}
+
+/// What a turn has found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Turn {
+    /// A frame of this eval loop; there may be more: call again.
+    Frame(Frame),
+    /// The outermost frame of this eval loop: go on with its native caller.
+    Last(Frame),
+    /// The eval loop has no more frames: go on with its native caller. If none were taken, it is shown as what it is.
+    Over,
+    /// The frames taken since [`Cursor::enter`] are not this eval loop's: forget them, show it as what it is, and go on with its caller.
+    GiveBack,
+}
+
+impl Cursor {
+    /// Begins with the frames of the thread state at `state`.
+    #[inline(always)]
+    pub fn begin<M: Memory>(&mut self, memory: &mut M, python: &Python, state: u64) {
+        *self = Cursor { state, ..Cursor::default() };
+        match begin(memory, python, state) {
+            Ok(begin) => (self.frame, self.cframe) = (begin.frame, begin.cframe),
+            Err(fault) => self.fault = fault as u16,
+        }
+    }
+
+    /// The native walk has come to an eval loop, whose frame lies in `low..high`: from its stack pointer to its CFA.
+    #[inline(always)]
+    pub fn enter(&mut self, low: u64, high: u64) {
+        (self.low, self.high) = (low, high);
+        self.first = self.frame;
+        self.taken = 0;
+    }
+
+    /// How many frames of the eval loop that was entered last were taken.
+    #[inline(always)]
+    pub fn taken(&self) -> u32 {
+        self.taken
+    }
+
+    /// Why there are no Python frames any more in this walk.
+    #[inline(always)]
+    pub fn fault(&self) -> Option<Fault> {
+        Fault::from_code(self.fault as u8)
+    }
+
+    /// Whether all frames were taken. If not when the native walk has come to its root, frames were misplaced or lost.
+    #[inline(always)]
+    pub fn is_finished(&self) -> bool {
+        self.frame == 0 && self.below == 0
+    }
+
+    #[inline(always)]
+    fn holds(&self, address: u64) -> bool {
+        address >= self.low && address < self.high
+    }
+
+    #[inline(always)]
+    fn give_back(&mut self) -> Turn {
+        self.frame = self.first;
+        self.taken = 0;
+        Turn::GiveBack
+    }
+
+    /// The run is this eval loop's.
+    #[inline(always)]
+    fn settle(&mut self) {
+        (self.cframe, self.below) = (0, 0);
+        self.proved = 1;
+    }
+
+    #[inline(always)]
+    fn fail(&mut self, fault: Fault) -> Turn {
+        self.fault = fault as u16;
+        self.give_back()
+    }
+
+    /// What was read cannot be what it should be.
+    #[inline(always)]
+    fn distrust(&mut self, fault: Fault) -> Turn {
+        // a run that was proved, or a chain that was already taken up again, leaves no other explanation
+        if self.cframe == 0 || self.below != 0 {
+            self.below = 0;
+            return self.fail(fault);
+        }
+        self.below = self.high.wrapping_sub(self.cframe);
+        self.give_back()
+    }
+}
+
+/// Takes the next frame of the eval loop that was entered.
+#[inline(always)]
+pub fn turn<M: Memory>(memory: &mut M, python: &Python, cursor: &mut Cursor) -> Turn {
+    if cursor.fault != 0 {
+        return Turn::GiveBack;
+    }
+    if cursor.cframe != 0 && cursor.taken == 0 {
+        let own = cursor.high.wrapping_sub(cursor.below);
+        if cursor.below != 0 && own != cursor.cframe {
+            let Some(frame) = memory.read_u64(own.wrapping_add(python.cframe_current as u64)) else {
+                return cursor.fail(Fault::StateUnreadable);
+            };
+            (cursor.cframe, cursor.frame, cursor.first) = (own, frame, frame);
+        }
+        if !cursor.holds(cursor.cframe) {
+            return cursor.give_back();
+        }
+    }
+    if cursor.frame == 0 {
+        return Turn::Over;
+    }
+    match read_frame(memory, python, cursor.state, cursor.frame) {
+        Ok((frame, kind, back)) => take(memory, python, cursor, frame, kind, back),
+        Err(fault) => cursor.distrust(fault),
+    }
+}
+
+#[inline(always)]
+fn take<M: Memory>(memory: &mut M, python: &Python, cursor: &mut Cursor, frame: Frame, kind: Kind, back: u64) -> Turn {
+    // a shim of 3.12 has a code object, too
+    let has_code = python.cframe_current != NONE || matches!(kind, Kind::Inner | Kind::Outermost);
+    if cursor.proved == 0 && cursor.taken == 0 && has_code && !is_code(memory, python, frame.code) {
+        return cursor.distrust(Fault::NotCode);
+    }
+    match kind {
+        Kind::Shim if !cursor.holds(frame.address) => {
+            if cursor.cframe != 0 {
+                cursor.distrust(Fault::BadFrame)
+            } else {
+                cursor.give_back()
+            }
+        }
+        Kind::Shim => {
+            cursor.settle();
+            let at_end = back == cursor.state.wrapping_add(python.base_frame as u64);
+            cursor.frame = if at_end { 0 } else { back };
+            Turn::Over
+        }
+        Kind::Base => {
+            cursor.frame = 0;
+            Turn::Over
+        }
+        Kind::Inner => {
+            cursor.taken = cursor.taken.wrapping_add(1);
+            cursor.frame = back;
+            Turn::Frame(frame)
+        }
+        Kind::Outermost => {
+            cursor.taken = cursor.taken.wrapping_add(1);
+            cursor.settle();
+            cursor.frame = back;
+            Turn::Last(frame)
+        }
+    }
+}
