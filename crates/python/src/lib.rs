@@ -3,6 +3,8 @@
 //!
 //! What cannot be proven is refused by name.
 
+pub mod code;
+pub mod file;
 pub mod memory;
 pub mod version;
 
