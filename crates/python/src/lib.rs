@@ -4,8 +4,11 @@
 //! What cannot be proven is refused by name.
 
 pub mod code;
+pub mod code_object;
 pub mod file;
+pub mod lines;
 pub mod memory;
+pub mod strings;
 pub mod version;
 
 pub use memory::{Memory, Unreadable};
