@@ -7,7 +7,7 @@
 //! | 3.12 | the thread state's `_PyCFrame` | a shim behind it, a local variable of the eval loop |
 //! | 3.13 to 3.15 | the thread state's frame | such a shim |
 //!
-//! In 3.15 the outermost shim is followed by a base frame that lies in the thread state.
+//! In 3.15 the outermost shim is followed by a base frame, which looks like a shim and belongs to no eval loop.
 
 /// An offset of something that a version does not have.
 pub const NONE: u16 = u16::MAX;
@@ -35,7 +35,7 @@ pub struct Python {
     pub current: u16,
     /// In a `_PyCFrame` (3.11, 3.12): address of the current frame; else [`NONE`].
     pub cframe_current: u16,
-    /// In the thread state: the base frame itself (3.15); else [`NONE`].
+    /// In the thread state: address of the base frame (3.15); else [`NONE`].
     pub base_frame: u16,
     /// In a frame: address of the code object, tagged in its [`Python::tags`].
     pub code: u16,

@@ -6,6 +6,7 @@
 pub mod code;
 pub mod code_object;
 pub mod file;
+pub mod layout;
 pub mod lines;
 pub mod memory;
 pub mod strings;

@@ -87,24 +87,28 @@ struct Begin {
     frame: u64,
     /// The `_PyCFrame` that led to it; 0 where there are none.
     cframe: u64,
+    /// The base frame, which is the last one; 0 where there is none.
+    base: u64,
 }
 
 #[inline(always)]
 fn begin<M: Memory>(memory: &mut M, python: &Python, state: u64) -> Result<Begin, Fault> {
-    let current = memory.read_u64(state.wrapping_add(python.current as u64)).ok_or(Fault::StateUnreadable)?;
+    let mut word = |at: u64, offset: u16| memory.read_u64(at.wrapping_add(offset as u64)).ok_or(Fault::StateUnreadable);
+    let current = word(state, python.current)?;
+    let base = if python.base_frame == NONE { 0 } else { word(state, python.base_frame)? };
     if python.cframe_current == NONE {
-        return Ok(Begin { frame: current, cframe: 0 });
+        return Ok(Begin { frame: current, cframe: 0, base });
     }
-    let frame = memory.read_u64(current.wrapping_add(python.cframe_current as u64)).ok_or(Fault::StateUnreadable)?;
-    Ok(Begin { frame, cframe: current })
+    let frame = word(current, python.cframe_current)?;
+    Ok(Begin { frame, cframe: current, base })
 }
 
-/// Reads the frame at `address`: what it is, and its caller's address.
+/// Reads the frame at `address`, which is not 0: what it is, and its caller's address. `base` is the base frame's, or 0.
 #[inline(always)]
 fn read_frame<M: Memory>(
     memory: &mut M,
     python: &Python,
-    state: u64,
+    base: u64,
     address: u64,
 ) -> Result<(Frame, Kind, u64), Fault> {
     if address & 7 != 0 {
@@ -116,12 +120,12 @@ fn read_frame<M: Memory>(
     let lasti = word(python.lasti)?;
     let lasti = if python.flags & flags::LASTI_IS_INDEX != 0 { lasti as i32 as i64 as u64 } else { lasti };
     let owner = if python.owner == NONE { 0 } else { (word(python.owner & !7)? >> ((python.owner & 7) * 8)) as u8 };
-    let kind = kind_of(python, owner, address == state.wrapping_add(python.base_frame as u64), back)?;
+    let kind = kind_of(python, owner, address == base, back)?;
     Ok((Frame { address, code, lasti, owner }, kind, back))
 }
 
 #[inline(always)]
-fn kind_of(python: &Python, owner: u8, at_base: bool, back: u64) -> Result<Kind, Fault> {
+fn kind_of(python: &Python, owner: u8, is_base: bool, back: u64) -> Result<Kind, Fault> {
     match python.run {
         ends::EVERY => Ok(Kind::Outermost),
         ends::ENTRY => match owner {
@@ -131,7 +135,7 @@ fn kind_of(python: &Python, owner: u8, at_base: bool, back: u64) -> Result<Kind,
         },
         _ if owner > LAST_OWNER => Err(Fault::BadFrame),
         _ if owner < FIRST_SHIM_OWNER => Ok(Kind::Inner),
-        _ if !at_base => Ok(Kind::Shim),
+        _ if !is_base => Ok(Kind::Shim),
         _ if back != 0 => Err(Fault::BadFrame),
         _ => Ok(Kind::Base),
     }

@@ -25,7 +25,8 @@ pub enum Step {
 pub struct Chain<'a, M> {
     memory: &'a mut M,
     python: &'a Python,
-    state: u64,
+    /// The base frame; 0 where there is none.
+    base: u64,
     next: Result<u64, Fault>,
     /// A frame that was passed, and comes again only in a circle.
     mark: u64,
@@ -38,14 +39,21 @@ pub struct Chain<'a, M> {
 impl<'a, M: Memory> Chain<'a, M> {
     /// At most `limit` links of the chain of the thread state at `state`.
     pub fn new(memory: &'a mut M, python: &'a Python, state: u64, limit: u32) -> Chain<'a, M> {
-        let next = begin(memory, python, state).map(|begin| begin.frame);
-        Chain { memory, python, state, next, mark: 0, until_mark: 1, stride: 1, left: limit }
+        let (base, next) = match begin(memory, python, state) {
+            Ok(begin) => (begin.base, Ok(begin.frame)),
+            Err(fault) => (0, Err(fault)),
+        };
+        Chain { memory, python, base, next, mark: 0, until_mark: 1, stride: 1, left: limit }
     }
 
     fn step(&mut self, address: u64) -> Result<Option<Step>, Fault> {
         self.count(address)?;
-        let (frame, kind, back) = read_frame(self.memory, self.python, self.state, address)?;
+        let (frame, kind, back) = read_frame(self.memory, self.python, self.base, address)?;
         self.next = Ok(back);
+        // where there is a base frame, nothing else is the last
+        if back == 0 && self.base != 0 && kind != Kind::Base {
+            return Err(Fault::BadFrame);
+        }
         match kind {
             Kind::Base => Ok(None),
             Kind::Shim => Ok(Some(Step::Shim(address))),

@@ -17,8 +17,8 @@ use super::{Frame, Kind, Memory, begin, is_code, read_frame};
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Cursor {
-    /// The thread state.
-    state: u64,
+    /// The thread's base frame; 0 where there is none.
+    base: u64,
     /// The next frame; survives from run to run. 0 = the chain is at its end.
     frame: u64,
     /// The `_PyCFrame` that the chain started from, until a run of it is proved (3.11, 3.12).
@@ -55,9 +55,9 @@ impl Cursor {
     /// Begins with the frames of the thread state at `state`.
     #[inline(always)]
     pub fn begin<M: Memory>(&mut self, memory: &mut M, python: &Python, state: u64) {
-        *self = Cursor { state, ..Cursor::default() };
+        *self = Cursor::default();
         match begin(memory, python, state) {
-            Ok(begin) => (self.frame, self.cframe) = (begin.frame, begin.cframe),
+            Ok(begin) => (self.frame, self.cframe, self.base) = (begin.frame, begin.cframe, begin.base),
             Err(fault) => self.fault = fault as u16,
         }
     }
@@ -147,7 +147,7 @@ pub fn turn<M: Memory>(memory: &mut M, python: &Python, cursor: &mut Cursor) -> 
     if cursor.frame == 0 {
         return Turn::Over;
     }
-    match read_frame(memory, python, cursor.state, cursor.frame) {
+    match read_frame(memory, python, cursor.base, cursor.frame) {
         Ok((frame, kind, back)) => take(memory, python, cursor, frame, kind, back),
         Err(fault) => cursor.distrust(fault),
     }
@@ -170,8 +170,7 @@ fn take<M: Memory>(memory: &mut M, python: &Python, cursor: &mut Cursor, frame: 
         }
         Kind::Shim => {
             cursor.settle();
-            let at_end = back == cursor.state.wrapping_add(python.base_frame as u64);
-            cursor.frame = if at_end { 0 } else { back };
+            cursor.frame = if back == cursor.base { 0 } else { back };
             Turn::Over
         }
         Kind::Base => {

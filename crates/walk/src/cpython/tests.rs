@@ -11,6 +11,8 @@ use super::{Chain, Cursor, Frame, Step, Turn, state_of, turn};
 
 const TYPE: u64 = 0x50_0000;
 const STATE: u64 = 0x10_0000;
+/// The base frame of 3.15.
+const BASE: u64 = STATE + 0x378;
 /// The native stack.
 const STACK: u64 = 0x7000_0000;
 /// The thread's `_PyCFrame`, in the native frame of the innermost eval loop.
@@ -71,6 +73,7 @@ fn chain_of(python: &Python, links: &[Link]) -> BTreeMap<u64, u64> {
     let mut memory = BTreeMap::new();
     let first = links.first().map_or(0, |link| link.0);
     memory.insert(STATE + u64::from(python.current), if python.cframe_current == NONE { first } else { CFRAME });
+    memory.insert(STATE + 80, BASE);
     memory.insert(CFRAME + u64::from(python.cframe_current), first);
     for (index, (address, owner)) in links.iter().enumerate() {
         let shim = python.run == ends::SHIM && *owner >= 3 && python.cframe_current == NONE;
@@ -102,19 +105,18 @@ fn walk(memory: &mut BTreeMap<u64, u64>, python: &Python) -> Vec<Result<Step, Fa
 #[test]
 fn chains_of_all_versions() {
     let (a, b, c, d) = (0x1000, 0x2000, 0x3000, 0x4000);
-    let base = STATE + 80;
     for (python, links, outermost) in [
         (old(), &[(a, 0), (b, 0), (c, 0)][..], &[true, true, true][..]),
         (v3_11(), &[(a, 0), (b, 1), (c, 0), (d, 1)], &[false, true, false, true]),
         (v3_12(), &[(a, 0), (b, 1), (STACK, 3), (c, 2), (STACK + 0x900, 3)], &[false; 5]),
         (new(), &[(a, 1), (STACK, 3), (c, 0), (d, 0), (STACK + 0x900, 3)], &[false; 5]),
-        (v3_15(), &[(a, 1), (STACK, 3), (c, 0), (d, 0), (STACK + 0x900, 3), (base, 3)], &[false; 6]),
+        (v3_15(), &[(a, 1), (STACK, 3), (c, 0), (d, 0), (STACK + 0x900, 3), (BASE, 3)], &[false; 6]),
     ] {
         let mut memory = chain_of(&python, links);
         let expected: Vec<_> = links
             .iter()
             .zip(outermost)
-            .filter(|(link, _)| link.0 != base)
+            .filter(|(link, _)| link.0 != BASE)
             .map(|(link, outermost)| match link.1 {
                 3 => Ok(Step::Shim(link.0)),
                 _ => Ok(Step::Python { frame: frame(&python, *link), outermost: *outermost }),
@@ -130,7 +132,7 @@ fn a_thread_without_frames() {
         assert_eq!(walk(&mut chain_of(&python, &[]), &python), []);
     }
     let python = v3_15();
-    assert_eq!(walk(&mut chain_of(&python, &[(STATE + 80, 3)]), &python), []);
+    assert_eq!(walk(&mut chain_of(&python, &[(BASE, 3)]), &python), []);
     assert_eq!(walk(&mut BTreeMap::new(), &python), [Err(Fault::StateUnreadable)]);
 }
 
@@ -146,7 +148,7 @@ fn instructions_before_the_first() {
 #[test]
 fn hostile_chains_end() {
     let python = v3_15();
-    let links = [(0x1000, 0), (0x2000, 0), (STACK, 3), (0x3000, 0), (STACK + 0x900, 3), (STATE + 80, 3)];
+    let links = [(0x1000, 0), (0x2000, 0), (STACK, 3), (0x3000, 0), (STACK + 0x900, 3), (BASE, 3)];
     let last = |at: u64, value: Option<u64>| {
         let mut memory = chain_of(&python, &links);
         match value {
@@ -158,7 +160,7 @@ fn hostile_chains_end() {
     // from each link back to itself and to each before it
     for (index, (from, _)) in links.into_iter().enumerate() {
         for (to, _) in &links[..=index.min(4)] {
-            let expected = if from == STATE + 80 { Fault::BadFrame } else { Fault::Loop };
+            let expected = if from == BASE { Fault::BadFrame } else { Fault::Loop };
             assert_eq!(last(from + 8, Some(*to)), Some(Err(expected)), "{from:#x} to {to:#x}");
         }
     }
@@ -249,7 +251,7 @@ fn runs_belong_to_their_eval_loops() {
         (v3_11(), &[A, entry(B), entry(C)][..]),
         (v3_12(), &[A, B, SHIMS[0], C, SHIMS[1]]),
         (new(), &[A, B, SHIMS[0], C, SHIMS[1]]),
-        (v3_15(), &[A, B, SHIMS[0], C, SHIMS[1], (STATE + 80, 3)]),
+        (v3_15(), &[A, B, SHIMS[0], C, SHIMS[1], (BASE, 3)]),
     ] {
         let mut memory = chain_of(&python, links);
         let (shown, cursor) = interleaved(&mut memory, &python, &LOOPS[..1]);
