@@ -67,10 +67,7 @@ impl<'a> PythonFile<'a> {
         let layout = Layout::parse(data)?;
         let symbols = Symbols::new(&layout);
         let relocations = Relocations::new();
-        Ok(PythonFile {
-            shared: Arc::new(Shared { layout, symbols, relocations }),
-            patch: None,
-        })
+        Ok(PythonFile { shared: Arc::new(Shared { layout, symbols, relocations }), patch: None })
     }
 
     /// The same file with other bytes at an address: as a process has it whose code was changed.
@@ -142,9 +139,11 @@ impl<'a> PythonFile<'a> {
 
     /// What a word of eight bytes holds once the dynamic linker has done its work.
     pub fn slot(&self, address: u64) -> Slot {
-        self.shared.relocations.slot(&self.shared.layout, &self.shared.symbols, address).unwrap_or_else(|| match self.constant(address, 8) {
-            Some(value) => Slot::Constant(value),
-            None => Slot::Variable,
+        self.shared.relocations.slot(&self.shared.layout, &self.shared.symbols, address).unwrap_or_else(|| {
+            match self.constant(address, 8) {
+                Some(value) => Slot::Constant(value),
+                None => Slot::Variable,
+            }
         })
     }
 

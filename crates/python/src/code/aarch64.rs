@@ -193,7 +193,7 @@ impl Context<'_, '_> {
         let zero = Value::number(0, self.pc);
         match opcode {
             Opcode::CBZ | Opcode::CBNZ => Some((self.read(0), zero)),
-            Opcode::SUBS if matches!(self.operands[0], Operand::Register(_, 31)) => Some((self.read(1), self.read(2))),
+            Opcode::SUBS => Some((self.read(1), self.read(2))),
             Opcode::CCMP => Some((self.read(0), self.read(1))),
             Opcode::ANDS if matches!(self.operands[0], Operand::Register(_, 31)) && self.read(1) == self.read(2) => {
                 Some((self.read(1), zero))

@@ -2,7 +2,7 @@
 
 use super::machine::{Flow, Machine, Target};
 use super::state::State;
-use super::value::{Base, Root, Value};
+use super::value::{Base, Root, Value, Via};
 use crate::file::{PythonFile, Symbol};
 
 /// Instructions of a linkage stub or of a linker's long jump; they have four at most, after a landing pad.
@@ -117,22 +117,34 @@ fn at(file: &PythonFile<'_>, machine: &mut Machine, address: u64) -> Callee {
     through_stub(file, machine, address).unwrap_or(Callee::Local(address))
 }
 
-/// Follows a stub that does nothing but jump on.
+/// Follows a stub that does nothing but jump on, with the arguments that it was given.
 fn through_stub(file: &PythonFile<'_>, machine: &mut Machine, address: u64) -> Option<Callee> {
+    let arguments = machine.convention().arguments;
+    let given = |register: usize| Value {
+        base: Base::Loaded { root: Root::Image, at: 0, width: 8 },
+        ..Value::number(register as u64, 0)
+    };
     let (mut pc, mut state) = (address, State::start());
+    arguments.iter().for_each(|&register| state.set(register, given(register)));
     for _ in 0..MAX_STUB {
         let step = machine.step(file, pc, &mut state)?;
         match step.flow {
             Flow::Next => pc = pc.wrapping_add(step.length),
-            Flow::Jump(Target::Value(value)) => return stub_target(file, value),
-            Flow::Jump(Target::Address(address)) => return stub_target(file, Value::address(address, pc, super::value::Via::Relative)),
+            Flow::Jump(target) => {
+                let forwards = arguments.iter().all(|&register| state.get(register) == given(register));
+                return if forwards { stub_target(file, target) } else { None };
+            }
             _ => return None,
         }
     }
     None
 }
 
-fn stub_target(file: &PythonFile<'_>, value: Value) -> Option<Callee> {
+fn stub_target(file: &PythonFile<'_>, target: Target) -> Option<Callee> {
+    let value = match target {
+        Target::Address(address) => Value::address(address, 0, Via::Relative),
+        Target::Value(value) => value,
+    };
     match value {
         Value { base: Base::Address(Root::Import(symbol)), offset: 0, .. } => {
             Some(file.import_name(symbol).and_then(named).unwrap_or(Callee::Other))

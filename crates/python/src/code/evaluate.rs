@@ -128,7 +128,7 @@ impl Judge<'_, '_> {
         };
         let key = if subject == Subject::Struct { at.wrapping_add(FLAG as i64) } else { at };
         let size = if of == KeyOf::Tss { FLAG + 4 } else { 4 };
-        let location = self.location(root, key, at, size).ok_or_else(|| self.no_variable(lookup.site, at))?;
+        let location = self.location(root, key, at, size, of).ok_or_else(|| self.no_variable(lookup.site, at))?;
         let form = match argument.via {
             Via::Symbol(symbol) if self.file.import_name(symbol) == Some(RUNTIME.as_bytes()) => Form::RuntimeOffset,
             Via::Symbol(_) | Via::Slot | Via::Thread => Form::Slot,
@@ -148,8 +148,9 @@ impl Judge<'_, '_> {
         FunctionRefusal::NoVariable { site, place: place as u64 }
     }
 
-    /// The key at `key`, if the `size` bytes from `begin` on can be a variable, and within `_PyRuntime` if there is one.
-    fn location(&self, root: Root, key: i64, begin: i64, size: u64) -> Option<Location> {
+    /// The key at `key`, if the `size` bytes from `begin` on can be a variable: within `_PyRuntime` if there is one, but for
+    /// an `int`, which has never been in it.
+    fn location(&self, root: Root, key: i64, begin: i64, size: u64, of: KeyOf) -> Option<Location> {
         match root {
             Root::Import(symbol) => {
                 let named = self.file.import_name(symbol) == Some(RUNTIME.as_bytes());
@@ -159,10 +160,13 @@ impl Judge<'_, '_> {
             _ => {
                 let (address, begin) = (key as u64, begin as u64);
                 let fits = address.is_multiple_of(4) && self.file.is_variable(begin, size);
-                let in_runtime = match self.file.symbol(RUNTIME).filter(|symbol| symbol.size > 0) {
+                let runtime = self.file.symbol(RUNTIME).filter(|symbol| symbol.size > 0 && of != KeyOf::Int);
+                let in_runtime = match runtime {
                     Some(runtime) => {
                         let offset = address.checked_sub(runtime.address)?;
-                        Some(offset).filter(|offset| offset + 4 <= runtime.size && begin >= runtime.address).map(Some)?
+                        Some(offset)
+                            .filter(|offset| offset + 4 <= runtime.size && begin >= runtime.address)
+                            .map(Some)?
                     }
                     None => None,
                 };

@@ -19,8 +19,7 @@ pub enum Function {
 
 impl Function {
     /// All of them.
-    pub const ALL: [Function; 4] =
-        [Function::GetThisThreadState, Function::Check, Function::Ensure, Function::Release];
+    pub const ALL: [Function; 4] = [Function::GetThisThreadState, Function::Check, Function::Ensure, Function::Release];
 
     /// The symbol's name.
     pub const fn name(self) -> &'static str {

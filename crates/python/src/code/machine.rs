@@ -138,18 +138,12 @@ fn image(file: &PythonFile<'_>, at: i64, width: u8, pc: u64, via: Via) -> Value 
     let by = |symbol: Option<u32>| symbol.map_or(Via::Slot, Via::Symbol);
     match file.slot(address) {
         Slot::Address { address, symbol } => Value::address(address, pc, by(symbol)),
-        Slot::Import { symbol, addend } => Value {
-            base: Base::Address(Root::Import(symbol)),
-            offset: addend,
-            formed: pc,
-            via: Via::Symbol(symbol),
-        },
-        Slot::ThreadDistance { .. } => Value {
-            base: Base::Distance(Access::Distance { slot: address }),
-            offset: 0,
-            formed: pc,
-            via: Via::Slot,
-        },
+        Slot::Import { symbol, addend } => {
+            Value { base: Base::Address(Root::Import(symbol)), offset: addend, formed: pc, via: Via::Symbol(symbol) }
+        }
+        Slot::ThreadDistance { .. } => {
+            Value { base: Base::Distance(Access::Distance { slot: address }), offset: 0, formed: pc, via: Via::Slot }
+        }
         Slot::Constant(number) => Value { via: Via::Slot, ..Value::number(number, pc) },
         Slot::ThreadModule { .. } | Slot::ThreadDescriptor { .. } | Slot::Variable => {
             loaded(Root::Image, at, width, pc, via)

@@ -108,8 +108,7 @@ impl Paths {
 
 impl Walk<'_, '_> {
     fn function(&mut self, entry: u64, state: State, depth: u8, limit: usize) -> Value {
-        let mut paths =
-            Paths {
+        let mut paths = Paths {
             entry,
             sp: state.get(SP),
             depth,
@@ -182,15 +181,7 @@ impl Walk<'_, '_> {
     }
 
     /// A jump; `leaves` if it is one with which a function can end: unconditional, and with the stack as at the beginning.
-    fn jump(
-        &mut self,
-        paths: &mut Paths,
-        pc: u64,
-        target: Target,
-        state: State,
-        fragment: &Range<u64>,
-        leaves: bool,
-    ) {
+    fn jump(&mut self, paths: &mut Paths, pc: u64, target: Target, state: State, fragment: &Range<u64>, leaves: bool) {
         match target {
             Target::Address(address) if fragment.contains(&address) && address != paths.entry => {
                 return paths.push(address, state);

@@ -1,8 +1,8 @@
 //! What x86_64 instructions do.
 
 use iced_x86::{
-    Decoder, DecoderOptions, FastFormatter, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
-    Register, UsedMemory,
+    Decoder, DecoderOptions, FastFormatter, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess,
+    OpKind, Register, UsedMemory,
 };
 
 use super::machine::{Flow, Step, Target, load};
@@ -160,7 +160,7 @@ impl Context<'_, '_> {
 
     fn compared(&self) -> Option<(Value, Value)> {
         let (left, right) = match self.instruction.mnemonic() {
-            Mnemonic::Cmp => (self.read(0), self.read(1)),
+            Mnemonic::Cmp | Mnemonic::Sub => (self.read(0), self.read(1)),
             Mnemonic::Test if self.is_same_register() => (self.read(0), Value::number(0, self.pc)),
             _ => return None,
         };
@@ -213,7 +213,8 @@ impl Context<'_, '_> {
 
     /// Forgets what an instruction writes of which nothing else is known.
     fn forget(&mut self, info: &mut InstructionInfoFactory) {
-        let writes = |access| !matches!(access, OpAccess::None | OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess);
+        let writes =
+            |access| !matches!(access, OpAccess::None | OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess);
         let used = info.info(self.instruction);
         for register in used.used_registers().iter().filter(|register| writes(register.access())) {
             if let Some(number) = number(register.register()) {

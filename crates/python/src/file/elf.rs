@@ -44,6 +44,9 @@ pub enum FileError {
 pub(super) struct Load {
     pub addresses: Range<u64>,
     file: Range<usize>,
+    /// End, in the file, of the loads that follow one another in memory as in the file: a table may go on in the next, as
+    /// patchelf writes them.
+    run_end: usize,
     pub executable: bool,
     writable: bool,
 }
@@ -127,13 +130,16 @@ impl<'a> Layout<'a> {
                 _ => {}
             }
         }
+        join_runs(&mut layout.loads);
         layout.dynamic = dynamic.map(|at| read_dynamic(layout.bytes(at)));
         Ok(layout)
     }
 
-    /// The file's bytes from an address to the end of its segment; empty where there are none.
+    /// The file's bytes from an address to the end of its segment and of those that follow without a gap; empty where there
+    /// are none.
     pub(super) fn bytes(&self, address: u64) -> &'a [u8] {
-        self.loads.iter().map(|load| load.bytes(self.data, address)).find(|bytes| !bytes.is_empty()).unwrap_or_default()
+        let run = |load: &Load| load.bytes_to(self.data, address, load.run_end);
+        self.loads.iter().map(run).find(|bytes| !bytes.is_empty()).unwrap_or_default()
     }
 
     /// `size` bytes at an address, or as many of them as there are.
@@ -158,7 +164,9 @@ impl<'a> Layout<'a> {
     /// linker did not protect it.
     pub(super) fn is_constant(&self, range: &Range<u64>) -> bool {
         let is_got = || self.section(b".got").is_some_and(|section| covers(&section.addresses, range));
-        covers(&self.relro, range) || self.loads.iter().any(|load| !load.writable && covers(&load.addresses, range)) || is_got()
+        covers(&self.relro, range)
+            || self.loads.iter().any(|load| !load.writable && covers(&load.addresses, range))
+            || is_got()
     }
 
     pub(super) fn is_variable(&self, range: &Range<u64>) -> bool {
@@ -177,8 +185,13 @@ impl<'a> Layout<'a> {
 
 impl Load {
     fn bytes<'a>(&self, data: &'a [u8], address: u64) -> &'a [u8] {
+        self.bytes_to(data, address, self.file.end)
+    }
+
+    fn bytes_to<'a>(&self, data: &'a [u8], address: u64, end: usize) -> &'a [u8] {
         let within = address.checked_sub(self.addresses.start).and_then(|within| usize::try_from(within).ok());
-        within.and_then(|within| data.get(self.file.clone())?.get(within..)).unwrap_or_default()
+        let within = within.filter(|&within| within < self.file.len());
+        within.and_then(|within| data.get(self.file.start..end)?.get(within..)).unwrap_or_default()
     }
 }
 
@@ -219,9 +232,23 @@ fn load(data: &[u8], segment: &ProgramHeader64<LE>) -> Option<Load> {
     Some(Load {
         addresses: begin..end,
         file: limit(offset)..limit(offset.saturating_add(size)),
+        run_end: limit(offset.saturating_add(size)),
         executable: flags & elf::PF_X != 0,
         writable: flags & elf::PF_W != 0,
     })
+}
+
+fn join_runs(loads: &mut [Load]) {
+    // the loader maps them in the order of their addresses
+    loads.sort_by_key(|load| load.addresses.start);
+    for index in (1..loads.len()).rev() {
+        let (next, run_end) = (&loads[index], loads[index].run_end);
+        let load = &loads[index - 1];
+        let in_memory = load.addresses.start.checked_add(load.file.len() as u64) == Some(next.addresses.start);
+        if in_memory && load.file.end == next.file.start {
+            loads[index - 1].run_end = run_end;
+        }
+    }
 }
 
 fn read_dynamic(bytes: &[u8]) -> Dynamic {

@@ -125,8 +125,8 @@ impl Relocations {
             Kind::Module => {
                 let second = self.at(layout, address.wrapping_add(8));
                 let offset = match second {
-                    // the module is this one, and the linker knew the offset
-                    [] if symbol == 0 => {
+                    // the module is this one, and the linker knew the offset; lld names the symbol all the same
+                    [] if symbol == 0 || symbols.dynamic(symbol).is_some_and(|(_, defined)| defined) => {
                         let there = layout.table(address.wrapping_add(8), 8).first_chunk();
                         there.map(|bytes| u64::from_le_bytes(*bytes))
                     }

@@ -159,7 +159,9 @@ fn dynamic_table<'a>(layout: &Layout<'a>) -> Option<Table<'a>> {
     let dynamic = layout.dynamic.filter(|dynamic| dynamic.symbols != 0)?;
     let by_hash = || match dynamic.hash {
         0 => None,
-        hash => HashTable::<FileHeader64<LE>>::parse(LE, layout.bytes(hash)).ok().map(|hash| hash.symbol_table_length()),
+        hash => {
+            HashTable::<FileHeader64<LE>>::parse(LE, layout.bytes(hash)).ok().map(|hash| hash.symbol_table_length())
+        }
     };
     let by_gnu_hash = || match dynamic.gnu_hash {
         0 => None,
