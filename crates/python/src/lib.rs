@@ -9,8 +9,10 @@ pub mod file;
 pub mod layout;
 pub mod lines;
 pub mod memory;
+pub mod slot;
 pub mod strings;
 pub mod version;
 
 pub use memory::{Memory, Unreadable};
+pub use slot::SlotLayout;
 pub use version::Version;

@@ -1,5 +1,7 @@
 //! Memory of a process, or what stands for it.
 
+use processes::memory::ProcessMemory;
+
 /// Memory that cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{length} bytes at {address:#x} cannot be read")]
@@ -49,5 +51,13 @@ pub trait Memory {
 impl<M: Memory + ?Sized> Memory for &M {
     fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Unreadable> {
         (**self).read(address, into)
+    }
+}
+
+/// A live process, as long as it runs the program that it ran when its memory was opened.
+impl Memory for ProcessMemory {
+    fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Unreadable> {
+        let length = into.len();
+        ProcessMemory::read(self, address, into).map_err(|_| Unreadable { address, length })
     }
 }
