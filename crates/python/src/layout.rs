@@ -31,6 +31,11 @@ use objects::Architecture;
 use crate::Version;
 use crate::version::Level;
 
+/// The minor version whose builds without a GIL are known. Later ones execute copies of the code that each thread has of its own.
+const FREE_THREADED: u8 = 13;
+/// Bytes that the header of an object is longer without a GIL.
+const FREE_THREADED_HEADER: u32 = 16;
+
 /// What a frame notes of its current instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Lasti {
@@ -51,6 +56,8 @@ pub struct Platform {
     pub architecture: Architecture,
     /// The C library is musl, whose `pthread_mutex_t` has 40 bytes on aarch64, too (bits/alltypes.h).
     pub musl: bool,
+    /// Built with `--disable-gil`, as [`debug_offsets::is_free_threaded`] tells.
+    pub free_threaded: bool,
 }
 
 /// Offsets of a version's structures, in bytes.
@@ -58,6 +65,8 @@ pub struct Platform {
 pub struct Layout {
     /// The version.
     pub version: Version,
+    /// Built with `--disable-gil`.
+    pub free_threaded: bool,
     /// `_PyRuntime`.
     pub runtime: Runtime,
     /// `PyInterpreterState`.
@@ -96,10 +105,14 @@ impl Layout {
         if version.minor == 7 && version.micro < 4 {
             return Err(LayoutRefusal::UnknownRelease(version));
         }
+        if platform.free_threaded && version.minor != FREE_THREADED {
+            return Err(LayoutRefusal::FreeThreaded(version));
+        }
         let column = usize::from(version.minor - measured::FIRST);
         let wide = platform.architecture == Architecture::Aarch64 && !platform.musl;
-        Ok(Layout {
+        let mut layout = Layout {
             version,
+            free_threaded: platform.free_threaded,
             runtime: Runtime::measured(column, wide),
             interpreter: Interpreter::measured(column, wide),
             thread: Thread::measured(column, wide),
@@ -115,7 +128,21 @@ impl Layout {
                 _ => Lasti::Current,
             },
             tags: if version.minor >= 14 { 3 } else { 0 },
-        })
+        };
+        if layout.free_threaded {
+            layout.widen_headers();
+        }
+        Ok(layout)
+    }
+
+    /// Without a GIL all objects have 16 bytes more in front; nothing else differs in 3.13 (measured by `offsetof` on 3.13.15
+    /// for both architectures, and on a live process).
+    fn widen_headers(&mut self) {
+        let mut visit = |_: &'static str, offset: &mut u32| *offset += FREE_THREADED_HEADER;
+        self.code.each_mut(&mut visit);
+        self.object.each_mut(&mut visit);
+        self.types.each_mut(&mut visit);
+        self.text.each_mut(&mut visit);
     }
 
     /// Every offset that this version has, with its name.

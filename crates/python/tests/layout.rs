@@ -16,7 +16,6 @@ use python::layout::{Layout, LayoutRefusal, Platform, debug_offsets};
 use targets::{Interpreter, Live, Target};
 use walk::cpython::{Chain, Step};
 
-const PLATFORM: Platform = Platform { architecture: HERE, musl: false };
 #[cfg(target_arch = "x86_64")]
 const HERE: Architecture = Architecture::X86_64;
 #[cfg(target_arch = "aarch64")]
@@ -39,6 +38,15 @@ impl Case {
         let types = Types { code: code?, frame: frame?, unicode: unicode?, bytes: bytes? };
         let runtime = target.symbol("_PyRuntime");
         Some(Case { target, types, runtime })
+    }
+
+    fn layout(&self) -> Layout {
+        let version = self.target.version;
+        let memory = self.target.memory();
+        let free_threaded = self.runtime.map(|runtime| debug_offsets::is_free_threaded(version, &memory, runtime));
+        let free_threaded = free_threaded.is_some_and(|flag| flag.expect("debug offsets"));
+        Layout::measured(version, Platform { architecture: HERE, musl: false, free_threaded })
+            .expect("a measured version")
     }
 
     fn head_at(&self, layout: &Layout) -> Option<u64> {
@@ -176,7 +184,7 @@ fn each_case(mut check: impl FnMut(&Interpreter, &Case)) {
 #[test]
 fn frames_are_those_that_the_program_sees() {
     each_case(|interpreter, case| {
-        let layout = Layout::measured(case.target.version, PLATFORM).expect("a measured version");
+        let layout = case.layout();
         if case.head_at(&layout).is_none() {
             println!("SKIPPED: {} has no symbol of its list of interpreters", interpreter.name);
             return;
@@ -199,7 +207,7 @@ fn frames_are_those_that_the_program_sees() {
 #[test]
 fn no_offset_can_be_another() {
     each_case(|interpreter, case| {
-        let layout = Layout::measured(case.target.version, PLATFORM).expect("a measured version");
+        let layout = case.layout();
         if case.head_at(&layout).is_none() {
             return;
         }

@@ -5,7 +5,7 @@
 //! 3.15.2; 3.13.0 is the same.
 
 use super::{Layout, LayoutRefusal, refusal::Reading};
-use crate::Memory;
+use crate::{Memory, Version};
 
 /// What it begins with.
 pub const COOKIE: [u8; 8] = *b"xdebugpy";
@@ -16,6 +16,7 @@ const LONGEST: usize = 888;
 type Places = [usize; 3];
 
 const SIZES: Places = [584, 760, LONGEST];
+/// These lie in the same place in all versions.
 const VERSION: usize = 8;
 const FREE_THREADED: usize = 16;
 
@@ -131,20 +132,42 @@ pub fn compare<M: Memory>(layout: &Layout, memory: &M, runtime: u64) -> Result<V
 fn read<M: Memory>(layout: &Layout, memory: &M, runtime: u64) -> Result<Words, LayoutRefusal> {
     let column = usize::from(layout.version.minor).saturating_sub(13).min(SIZES.len() - 1);
     let mut words = Words { bytes: [0; LONGEST], column };
-    let mut cookie = [0; 8];
-    memory.read(runtime, &mut cookie).of("debug offsets")?;
-    if cookie != COOKIE {
-        return Err(LayoutRefusal::NoDebugOffsets { address: runtime, found: cookie });
-    }
+    check_cookie(memory, runtime)?;
     memory.read(runtime, &mut words.bytes[..SIZES[column]]).of("debug offsets")?;
     let found = words.word(VERSION);
-    let version = u32::try_from(found).ok().and_then(crate::Version::from_hex);
+    let version = u32::try_from(found).ok().and_then(Version::from_hex);
     if version != Some(layout.version) {
         return Err(LayoutRefusal::DebugOffsetsVersion { found, expected: layout.version });
     }
-    match words.word(FREE_THREADED) {
-        0 => Ok(words),
-        1 => Err(LayoutRefusal::FreeThreaded),
-        value => Err(LayoutRefusal::Implausible { field: "free_threaded", value }),
+    let free_threaded = flag(words.word(FREE_THREADED))?;
+    if free_threaded != layout.free_threaded {
+        return Err(LayoutRefusal::OtherBuild(free_threaded));
+    }
+    Ok(words)
+}
+
+/// Whether the runtime at `runtime` was built without a GIL; before 3.13 none is.
+///
+/// # Errors
+/// If there are no debug offsets although the version must have them.
+pub fn is_free_threaded<M: Memory>(version: Version, memory: &M, runtime: u64) -> Result<bool, LayoutRefusal> {
+    if version.minor < 13 {
+        return Ok(false);
+    }
+    check_cookie(memory, runtime)?;
+    flag(memory.u64(runtime.wrapping_add(FREE_THREADED as u64)).of("debug offsets")?)
+}
+
+fn check_cookie<M: Memory>(memory: &M, runtime: u64) -> Result<(), LayoutRefusal> {
+    let mut cookie = [0; 8];
+    memory.read(runtime, &mut cookie).of("debug offsets")?;
+    if cookie == COOKIE { Ok(()) } else { Err(LayoutRefusal::NoDebugOffsets { address: runtime, found: cookie }) }
+}
+
+fn flag(value: u64) -> Result<bool, LayoutRefusal> {
+    match value {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(LayoutRefusal::Implausible { field: "free_threaded", value }),
     }
 }

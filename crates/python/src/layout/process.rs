@@ -2,6 +2,8 @@
 //!
 //! Lists may change while they are read. What fails for that reason does not fail again.
 
+use std::collections::HashSet;
+
 use super::refusal::Reading;
 use super::{Layout, LayoutRefusal};
 use crate::Memory;
@@ -148,11 +150,12 @@ fn check_main<M: Memory>(layout: &Layout, memory: &M, runtime: u64, census: &Cen
     let word = |offset: u32| memory.u64(runtime.wrapping_add(offset.into())).of("interpreters of the runtime");
     let (main, next) = (word(main)?, word(next)?);
     let mut main_is_listed = false;
+    let mut numbers = HashSet::new();
     for interpreter in &census.interpreters {
         let (number, is_main) = (interpreter.number.unwrap_or(0), interpreter.address == main);
         main_is_listed |= is_main;
-        if number >= next || (number == 0) != is_main {
-            return live("interpreter.id", number, "must be 0 for the main interpreter, and one that was given");
+        if number >= next || (number == 0) != is_main || !numbers.insert(number) {
+            return live("interpreter.id", number, "must be one that was given once, 0 to the main interpreter");
         }
     }
     if !main_is_listed {

@@ -30,9 +30,12 @@ pub enum LayoutRefusal {
         /// The version as it was found otherwise.
         expected: Version,
     },
-    /// `--disable-gil`: other object headers, per-thread bytecode.
-    #[error("a free-threaded build: its structures were not measured")]
-    FreeThreaded,
+    /// `--disable-gil`, in a version that is known with a GIL only.
+    #[error("a free-threaded build of {0}: its structures were not measured")]
+    FreeThreaded(Version),
+    /// The layout is that of the other kind of build.
+    #[error("the debug offsets are those of a build {} GIL", if *.0 { "without" } else { "with" })]
+    OtherBuild(bool),
     /// The debug offsets contradict themselves.
     #[error("implausible debug offset {field}: {value}")]
     Implausible {

@@ -34,15 +34,26 @@ pub fn interpreters() -> Vec<Interpreter> {
     here.chain(in_trees()).collect()
 }
 
-/// `WHOLESTACK_PYTHON_TREES`: directories, separated by colons, with root file systems of other Debian suites.
+/// `WHOLESTACK_PYTHON_TREES`: directories, separated by colons, with root file systems of other Debian suites, or with
+/// interpreters in `bin` that find their libraries beside it.
 fn in_trees() -> Vec<Interpreter> {
     let trees = std::env::var_os("WHOLESTACK_PYTHON_TREES").unwrap_or_default();
     let mut all = Vec::new();
     for tree in std::env::split_paths(&trees) {
+        let add = |path: PathBuf, command| Interpreter { name: path.display().to_string(), command };
         for path in entries(&tree.join("usr/bin")).into_iter().filter(|path| is_python(path) && !path.is_symlink()) {
             let inside = Path::new("/usr/bin").join(path.file_name().expect("a name"));
-            let command = vec!["chroot".into(), tree.clone().into(), inside.into()];
-            all.push(Interpreter { name: path.display().to_string(), command });
+            all.push(add(path, vec!["chroot".into(), tree.clone().into(), inside.into()]));
+        }
+        // `bin` of a root file system is a link to `usr/bin`
+        let bin = tree.join("bin");
+        let own = if bin.is_symlink() { Vec::new() } else { entries(&bin) };
+        for path in own.into_iter().filter(|path| is_python(path) && !path.is_symlink()) {
+            let mut home = OsString::from("PYTHONHOME=");
+            home.push(&tree);
+            let mut libraries = OsString::from("LD_LIBRARY_PATH=");
+            libraries.push(std::env::join_paths([&tree, &tree.join("lib")]).expect("paths"));
+            all.push(add(path.clone(), vec!["env".into(), home, libraries, path.into()]));
         }
     }
     all
