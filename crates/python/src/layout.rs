@@ -19,6 +19,7 @@ pub mod confirm;
 pub mod debug_offsets;
 pub mod frames;
 mod measured;
+mod naming;
 pub mod process;
 mod refusal;
 

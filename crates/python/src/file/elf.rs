@@ -255,7 +255,7 @@ fn read_dynamic(bytes: &[u8]) -> Dynamic {
     let mut dynamic = Dynamic::default();
     for entry in bytes.chunks_exact(size_of::<Dyn64<LE>>()).take(MAX_DYNAMIC) {
         let Ok((entry, _)) = pod::from_bytes::<Dyn64<LE>>(entry) else { break };
-        let into = match entry.d_tag.get(LE) as i64 {
+        let into = match entry.d_tag.get(LE) {
             elf::DT_NULL => break,
             elf::DT_SYMTAB => &mut dynamic.symbols,
             elf::DT_STRTAB => &mut dynamic.strings,

@@ -1,0 +1,225 @@
+//! One interpreter in a process, step by step: what the file is, where things lie, where a thread's state is kept, and the way
+//! there. What each step rests on is noted.
+
+use abi::python::Python;
+
+use crate::code::{Derived, KeyOf, Location, Place, derive};
+use crate::file::{Architecture, Identity, PythonFile};
+use crate::layout::confirm::{Types, confirm};
+use crate::layout::process::{Census, RuntimeFacts, check_runtime};
+use crate::layout::{Layout, Platform, debug_offsets};
+use crate::refusal::Step;
+use crate::way::{self, Library};
+use crate::{Memory, Refusal, Version};
+
+/// A file of a process.
+pub struct Subject<'a, M> {
+    /// The file.
+    pub file: &'a PythonFile<'a>,
+    /// What it is.
+    pub identity: &'a Identity,
+    /// Address in the process less address in the file.
+    pub bias: u64,
+    /// The process's memory.
+    pub memory: &'a M,
+    /// Its C library.
+    pub library: Result<Library, Refusal>,
+}
+
+/// What came of a step.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Noted {
+    /// The step.
+    pub step: Step,
+    /// What was found.
+    pub result: String,
+    /// What that rests on.
+    pub evidence: Vec<String>,
+}
+
+/// What is known of an interpreter. To be proven on threads.
+#[derive(Clone, Copy, Debug)]
+pub struct Ready {
+    /// Its version.
+    pub version: Version,
+    /// Where things lie.
+    pub layout: Layout,
+    /// What the walker must know.
+    pub facts: Python,
+    /// Its types.
+    pub types: Types,
+    /// Address of what holds the first interpreter's address.
+    pub interpreters_at: u64,
+    /// The key under which threads keep their states; `None`: in a thread-local variable.
+    pub key: Option<u32>,
+    /// The C library.
+    pub library: Library,
+}
+
+/// What was found out, up to a refusal if there is one.
+pub struct Examined {
+    /// The version, if it is known.
+    pub version: Option<Version>,
+    /// The steps.
+    pub steps: Vec<Noted>,
+    /// What came of it.
+    pub result: Result<Ready, Refusal>,
+}
+
+/// Examines an interpreter, up to what only threads can show.
+pub fn examine<M: Memory>(subject: &Subject<'_, M>) -> Examined {
+    let mut notes = Vec::new();
+    let result = steps(subject, &mut notes);
+    Examined { version: subject.identity.version.ok(), steps: notes, result }
+}
+
+fn steps<M: Memory>(subject: &Subject<'_, M>, notes: &mut Vec<Noted>) -> Result<Ready, Refusal> {
+    let version = identify(subject, notes)?;
+    let platform = Platform {
+        architecture: match subject.file.architecture() {
+            Architecture::X86_64 => objects::Architecture::X86_64,
+            Architecture::Aarch64 => objects::Architecture::Aarch64,
+        },
+        musl: subject.library.as_ref().is_ok_and(|library| library.musl),
+        free_threaded: version.minor >= 13
+            && debug_offsets::is_free_threaded(version, subject.memory, subject.runtime()?)?,
+    };
+    let layout = Layout::measured(version, platform)?;
+    let types = lay_out(subject, &layout, notes)?;
+    let interpreters_at = check(subject, &layout, notes)?;
+    let place = place(subject, &layout, notes)?;
+    let library = subject.library.clone()?;
+    let (slot, key) = way(subject, place, &library, notes)?;
+    Ok(Ready { version, layout, facts: layout.facts(types.code, slot), types, interpreters_at, key, library })
+}
+
+fn identify<M>(subject: &Subject<'_, M>, notes: &mut Vec<Noted>) -> Result<Version, Refusal> {
+    let version = subject.identity.version?;
+    let evidence = subject.identity.evidence.iter().map(ToString::to_string).collect();
+    notes.push(Noted { step: Step::File, result: format!("defines CPython {version}"), evidence });
+    Ok(version)
+}
+
+impl<M: Memory> Subject<'_, M> {
+    /// Where a symbol lies in the process.
+    fn address(&self, symbol: &'static str) -> Result<u64, Refusal> {
+        let found = self.file.symbol(symbol).ok_or(Refusal::NoSymbol { symbol })?;
+        Ok(found.address.wrapping_add(self.bias))
+    }
+
+    fn runtime(&self) -> Result<u64, Refusal> {
+        let section = || self.file.runtime_section().map(|section| section.start);
+        let address = self.identity.runtime.or_else(section).ok_or(Refusal::NoSymbol { symbol: "_PyRuntime" })?;
+        Ok(address.wrapping_add(self.bias))
+    }
+}
+
+fn lay_out<M: Memory>(subject: &Subject<'_, M>, layout: &Layout, notes: &mut Vec<Noted>) -> Result<Types, Refusal> {
+    let kind = if layout.free_threaded { " without a GIL" } else { "" };
+    let mut evidence = vec![format!("measured: {} offsets of {}{kind}", layout.offsets().len(), layout.version)];
+    if layout.version.minor >= 13 {
+        let agreed = debug_offsets::compare(layout, subject.memory, subject.runtime()?)?;
+        evidence.push(format!("_Py_DebugOffsets of the live _PyRuntime: {} of them agree", agreed.len()));
+    }
+    let [code, frame, unicode, bytes] = Types::SYMBOLS;
+    let types = Types {
+        code: subject.address(code)?,
+        frame: subject.address(frame)?,
+        unicode: subject.address(unicode)?,
+        bytes: subject.address(bytes)?,
+    };
+    let confirmed = confirm(layout, subject.memory, &types)?;
+    evidence.push(format!("the types of code objects, frames and strings: {} of them agree", confirmed.len()));
+    notes.push(Noted { step: Step::Layout, result: "as measured".to_owned(), evidence });
+    Ok(types)
+}
+
+/// Checks what the runtime says of itself. Address of what holds the newest interpreter's.
+fn check<M: Memory>(subject: &Subject<'_, M>, layout: &Layout, notes: &mut Vec<Noted>) -> Result<u64, Refusal> {
+    let Some(head) = layout.runtime.interpreters_head else {
+        // 3.6 has no `_PyRuntime`; the variable is static
+        let interpreters_at = subject.address("interp_head")?;
+        notes.push(Noted {
+            step: Step::Runtime,
+            result: "before _PyRuntime".to_owned(),
+            evidence: vec![format!("list of interpreters at {interpreters_at:#x} (interp_head)")],
+        });
+        Census::take(layout, subject.memory, interpreters_at)?;
+        return Ok(interpreters_at);
+    };
+    let runtime = subject.runtime()?;
+    let interpreters_at = runtime.wrapping_add(head.into());
+    let census = Census::take(layout, subject.memory, interpreters_at)?;
+    let RuntimeFacts { key, current } = check_runtime(layout, subject.memory, runtime, &census)?;
+    let threads: usize = census.interpreters.iter().map(|interpreter| interpreter.threads.len()).sum();
+    let mut evidence = vec![
+        format!("_PyRuntime at {runtime:#x}"),
+        format!("{} interpreters with {threads} thread states, linked in both directions", census.interpreters.len()),
+    ];
+    evidence.extend(key.map(|key| format!("autoTSSkey made, key {key}")));
+    evidence.extend(current.map(|state| format!("thread state {state:#x} holds the GIL and is in the lists")));
+    notes.push(Noted { step: Step::Runtime, result: "initialised".to_owned(), evidence });
+    Ok(interpreters_at)
+}
+
+/// Bytes from the beginning of a `Py_tss_t` to its key (Include/pythread.h).
+const KEY_IN_TSS: u32 = 4;
+
+fn place<M: Memory>(subject: &Subject<'_, M>, layout: &Layout, notes: &mut Vec<Noted>) -> Result<Place, Refusal> {
+    let Derived { place, findings, refused } = derive(subject.file)?;
+    let mut evidence: Vec<String> = findings.iter().map(|finding| format!("code: {finding}")).collect();
+    evidence.extend(refused.iter().map(|refused| format!("code: {refused}")));
+    if let (Place::Key { at, .. }, Some(expected)) = (place, layout.runtime.auto_tss_key) {
+        let in_runtime = match at {
+            Location::File { in_runtime, .. } => in_runtime,
+            Location::Runtime { offset } => Some(offset),
+        };
+        if in_runtime != Some(u64::from(expected + KEY_IN_TSS)) {
+            return Err(Refusal::PlaceDisagrees { place, version: layout.version, expected: expected + KEY_IN_TSS });
+        }
+        evidence.push(format!("table of {}: autoTSSkey at _PyRuntime+{expected}, key 4 bytes behind", layout.version));
+    }
+    notes.push(Noted { step: Step::Place, result: place.to_string(), evidence });
+    Ok(place)
+}
+
+fn way<M: Memory>(
+    subject: &Subject<'_, M>,
+    place: Place,
+    library: &Library,
+    notes: &mut Vec<Noted>,
+) -> Result<(abi::python::Slot, Option<u32>), Refusal> {
+    let (slot, key, result) = match place {
+        Place::Key { at, of } => {
+            let key = subject.memory.u32(key_address(subject, at)?)?;
+            if of == KeyOf::Int && key == u32::MAX {
+                return Err(Refusal::Layout(crate::layout::LayoutRefusal::NotInitialised));
+            }
+            (way::of_key(key, library)?, Some(key), format!("value of key {key}"))
+        }
+        Place::ThreadLocal(variable) => {
+            let architecture = subject.file.architecture();
+            let slot = way::of_thread_local(&variable, subject.bias, architecture, subject.memory, library)?;
+            (slot, None, "thread-local variable".to_owned())
+        }
+    };
+    let libc = if library.musl { "musl" } else { "glibc" };
+    let evidence = vec![format!("{libc}: state = {}", expression(&slot))];
+    notes.push(Noted { step: Step::Way, result, evidence });
+    Ok((slot, key))
+}
+
+/// The way as people write it: `*(*(tp+0x510)+0x88)`.
+fn expression(slot: &abi::python::Slot) -> String {
+    slot.steps.iter().take(slot.loads as usize).fold("tp".to_owned(), |inner, step| match step {
+        0.. => format!("*({inner}+{step:#x})"),
+        _ => format!("*({inner}-{:#x})", step.unsigned_abs()),
+    })
+}
+
+fn key_address<M: Memory>(subject: &Subject<'_, M>, at: Location) -> Result<u64, Refusal> {
+    Ok(match at {
+        Location::File { address, .. } => address.wrapping_add(subject.bias),
+        Location::Runtime { offset } => subject.runtime()?.wrapping_add(offset),
+    })
+}

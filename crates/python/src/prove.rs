@@ -1,0 +1,182 @@
+//! The proof on the threads of a live process: that the way leads each to its own state, and nowhere else.
+
+use std::time::Duration;
+
+use abi::python::Fault;
+use processes::thread_pointer::{Patience, with_stopped};
+use walk::cpython::state_of;
+
+use crate::layout::LayoutRefusal;
+use crate::layout::frames::{self, Words, check_frames};
+use crate::layout::process::{Census, ThreadIdentity, check_thread_state};
+use crate::refusal::Step;
+use crate::{Memory, Noted, Ready, Refusal};
+
+/// What changes while it is looked at is looked at again, so often at most.
+const TRIES: usize = 5;
+/// Threads whose keys are all looked at, at most: the others are like them.
+const SEARCHED: usize = 64;
+/// Links of a chain that are checked at most.
+const LINKS: u32 = 4096;
+/// A thread that runs is held for its frames to be checked, for so long at most, and for so many links.
+const LONGEST: Duration = Duration::from_millis(10);
+const HELD_LINKS: u32 = 256;
+
+/// A thread of the process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Thread {
+    /// Its number here.
+    pub tid: u32,
+    /// Its number in its own pid namespace.
+    pub native: Option<u32>,
+    /// x86_64: base of FS; aarch64: TPIDR_EL0.
+    pub thread_pointer: u64,
+}
+
+/// The states of a thread, the one that its slot leads to first; others are those of sub-interpreters that it is in.
+///
+/// # Errors
+/// Why there is none.
+pub fn states<M: Memory>(ready: &Ready, memory: &M, all: &[u64], thread_pointer: u64) -> Result<Vec<u64>, Fault> {
+    let first = state_of(&mut Words(memory), &ready.facts, thread_pointer)?;
+    let thread_self = ready.thread_self(thread_pointer);
+    let of_thread =
+        |state: u64| memory.u64(state.wrapping_add(ready.layout.thread.thread_id.into())) == Ok(thread_self);
+    let others = all.iter().copied().filter(|state| *state != first && of_thread(*state));
+    Ok(std::iter::once(first).chain(others).collect())
+}
+
+/// All thread states of an interpreter's runtime.
+///
+/// # Errors
+/// If the lists cannot be followed.
+pub fn all_states<M: Memory>(ready: &Ready, memory: &M) -> Result<Vec<u64>, Refusal> {
+    let census = again(|| Census::take(&ready.layout, memory, ready.interpreters_at))?;
+    Ok(census.interpreters.into_iter().flat_map(|interpreter| interpreter.threads).collect())
+}
+
+/// Tries again what may have changed under the look.
+fn again<T>(mut look: impl FnMut() -> Result<T, LayoutRefusal>) -> Result<T, LayoutRefusal> {
+    let mut result = look();
+    for _ in 1..TRIES {
+        if result.is_ok() {
+            break;
+        }
+        result = look();
+    }
+    result
+}
+
+impl Ready {
+    /// What `pthread_self` gives in a thread.
+    pub(crate) fn thread_self(&self, thread_pointer: u64) -> u64 {
+        thread_pointer.wrapping_add_signed(self.library.thread_self.into())
+    }
+}
+
+/// Proves an interpreter on threads.
+///
+/// # Errors
+/// If no thread has a state, or what one has is not as it must be.
+pub fn prove<M: Memory>(ready: &Ready, memory: &M, threads: &[Thread]) -> Result<Noted, Refusal> {
+    if threads.is_empty() {
+        return Err(Refusal::NoThread);
+    }
+    let census = again(|| Census::take(&ready.layout, memory, ready.interpreters_at))?;
+    let mut proof = Proof { ready, memory, census, with_state: 0, standing: 0, frames: 0 };
+    for thread in threads {
+        proof.check(thread)?;
+    }
+    if proof.with_state == 0 {
+        return Err(Refusal::NoState { threads: threads.len() });
+    }
+    Ok(proof.note(threads.len()))
+}
+
+struct Proof<'a, M> {
+    ready: &'a Ready,
+    memory: &'a M,
+    census: Census,
+    with_state: usize,
+    /// Threads whose frames were checked.
+    standing: usize,
+    frames: usize,
+}
+
+impl<M: Memory> Proof<'_, M> {
+    fn check(&mut self, thread: &Thread) -> Result<(), Refusal> {
+        let ready = self.ready;
+        let state = match state_of(&mut Words(self.memory), &ready.facts, thread.thread_pointer) {
+            Ok(state) => state,
+            // it has never run Python, or ended meanwhile
+            Err(Fault::NoState | Fault::SlotUnreadable | Fault::StateUnreadable) => return Ok(()),
+            Err(fault) => return Err(LayoutRefusal::Chain { frames: 0, fault }.into()),
+        };
+        self.check_state(thread, state)?;
+        self.with_state += 1;
+        if let Some(key) = ready.key
+            && self.with_state <= SEARCHED
+        {
+            self.search(key, thread)?;
+        }
+        let facts = self.check_frames(thread, state)?;
+        self.standing += 1;
+        self.frames += facts.frames;
+        Ok(())
+    }
+
+    fn check_state(&self, thread: &Thread, state: u64) -> Result<(), LayoutRefusal> {
+        let thread_self = self.ready.thread_self(thread.thread_pointer);
+        let identity = ThreadIdentity { thread_self, native: thread.native };
+        let (layout, memory) = (&self.ready.layout, self.memory);
+        let check = |census: &Census| check_thread_state(layout, memory, census, state, identity).map(|_| ());
+        // threads may have come since the census
+        check(&self.census).or_else(|_| again(|| check(&Census::take(layout, memory, self.ready.interpreters_at)?)))
+    }
+
+    /// That no other key of the thread leads to a state that passes.
+    fn search(&self, key: u32, thread: &Thread) -> Result<(), Refusal> {
+        let slots = &self.ready.library.slots;
+        for other in (0..u32::from(slots.keys)).filter(|other| *other != key) {
+            let Ok(value) = slots.value(self.memory, thread.thread_pointer, other) else { continue };
+            if self.census.interpreter_of(value).is_some() && self.check_state(thread, value).is_ok() {
+                return Err(Refusal::OtherKey { key, other });
+            }
+        }
+        Ok(())
+    }
+
+    /// A thread that waits stands still by itself; another one is held if that is needed.
+    fn check_frames(&self, thread: &Thread, state: u64) -> Result<frames::ChainFacts, LayoutRefusal> {
+        let ready = self.ready;
+        let process =
+            frames::Process { layout: &ready.layout, facts: &ready.facts, types: &ready.types, memory: self.memory };
+        let refusal = match again(|| check_frames(&process, state, LINKS)) {
+            Ok(facts) => return Ok(facts),
+            Err(refusal) => refusal,
+        };
+        let held =
+            with_stopped(thread.tid, Patience::default(), LONGEST, |_| check_frames(&process, state, HELD_LINKS));
+        match held {
+            Ok(held) if held.in_time => held.value,
+            _ => Err(refusal),
+        }
+    }
+
+    fn note(&self, threads: usize) -> Noted {
+        let mut evidence = vec![
+            "thread_id is the thread pointer's, the native id is the thread's, the interpreter lists the state"
+                .to_owned(),
+            format!(
+                "{} frames of {} threads: code objects, names, instructions and ends as they must be",
+                self.frames, self.standing
+            ),
+        ];
+        if let Some(key) = self.ready.key {
+            let keys = self.ready.library.slots.keys;
+            evidence.push(format!("search: of all {keys} keys, only key {key} leads to a state of its thread"));
+        }
+        let result = format!("{} of {threads} have a state of their own", self.with_state);
+        Noted { step: Step::Threads, result, evidence }
+    }
+}
