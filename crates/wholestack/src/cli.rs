@@ -13,7 +13,12 @@ const EXAMPLES: &str = "Examples:\n  \
     sudo wholestack record                     the whole machine, until Ctrl-C\n  \
     sudo wholestack record -p 4711 -d 10       a process and its children, for ten seconds\n  \
     sudo wholestack record -- make -j8         a command, until it ends\n  \
+    wholestack explain 4711                    what a process does now, and how its stacks are read\n  \
     wholestack check                           what this machine allows";
+const EXPLAIN_EXAMPLES: &str = "Examples:\n  \
+    wholestack explain 4711                    evidence and stacks of all threads\n  \
+    wholestack explain --no-stacks 4711        evidence only: which interpreters, how they were proven\n  \
+    wholestack explain --json 4711 | jq .      for programs";
 const RECORD_EXAMPLES: &str = "Examples:\n  \
     sudo wholestack record                              the whole machine, until Ctrl-C\n  \
     sudo wholestack record -p 4711 -d 10 -o out.html    a process and its children, for ten seconds\n  \
@@ -44,6 +49,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Record and write a flame graph
     Record(Record),
+    /// Show what runs in a process now, and the evidence by which its stacks are read
+    Explain(Explain),
     /// Say what this machine allows, what is missing, and what to do about it
     Check(Check),
     /// Print completions for a shell
@@ -115,6 +122,30 @@ pub(crate) struct Check {
     /// For programs: one JSON object
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Options of `explain`.
+#[derive(Args, Debug)]
+#[command(
+    long_about = "Show the interpreters in a process, the evidence by which they were found and proven, and what each thread \
+        does now: its native stack, and its Python stack.\n\n\
+        What cannot be proven is refused, with the step, the cause and what to do. One's own processes need no root. Each \
+        thread is held for some microseconds, one after the other; nothing is changed in the process.",
+    after_help = EXPLAIN_EXAMPLES,
+    after_long_help = format!("{EXPLAIN_EXAMPLES}\n\n{}", exit::HELP)
+)]
+pub(crate) struct Explain {
+    /// Process
+    #[arg(value_name = "PID", value_parser = ValueParser::from(clap::value_parser!(u32).range(1..)))]
+    pub(crate) pid: u32,
+
+    /// For programs: one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// The evidence only, no stacks
+    #[arg(long)]
+    pub(crate) no_stacks: bool,
 }
 
 /// Seconds, or a number and a unit.

@@ -3,6 +3,7 @@
 mod check;
 mod cli;
 mod exit;
+mod explain;
 mod generate;
 mod launcher;
 mod record;
@@ -19,6 +20,7 @@ fn main() -> std::process::ExitCode {
     let arguments = Arguments::parse();
     let result = match arguments.command {
         Command::Record(options) => record::run(&options),
+        Command::Explain(options) => explain::run(&options),
         Command::Check(options) => check::run(&options),
         Command::Completions { shell } => generate::completions(shell),
         Command::Manual { directory } => generate::manual(directory.as_deref()),

@@ -1,0 +1,131 @@
+//! The interpreters of a process: found by what its files are, examined, and proven on its threads.
+
+use std::time::Duration;
+
+use inspect::{Files, MappedFile};
+use objects::Image;
+use processes::memory::ProcessMemory;
+use python::file::PythonFile;
+use python::prove::{Thread, prove};
+use python::slot::{self, SlotRefusal};
+use python::way::Library;
+use python::{Noted, Ready, Refusal, Subject, Version, examine};
+
+use super::report;
+
+/// An interpreter that is not ready is looked at again, so often, and after this time.
+const TRIES: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A file of the process, in memory.
+struct Loaded<'a> {
+    mapped: &'a MappedFile,
+    image: Image,
+    /// Address in the process less address in the file.
+    bias: u64,
+}
+
+/// An interpreter, as far as it got.
+pub(super) struct Found {
+    file: String,
+    build_id: Option<String>,
+    version: Option<Version>,
+    steps: Vec<Noted>,
+    result: Result<Ready, Refusal>,
+}
+
+/// Finds and examines the interpreters of a process, and proves them on these threads.
+pub(super) fn find(files: &Files, memory: &ProcessMemory, threads: &[Thread]) -> Vec<Found> {
+    let loaded = load(files);
+    let parsed: Vec<(&Loaded<'_>, PythonFile<'_>)> =
+        loaded.iter().filter_map(|loaded| Some((loaded, PythonFile::parse(loaded.image.bytes()).ok()?))).collect();
+    let mut library = None;
+    let mut found = Vec::new();
+    for (loaded, file) in &parsed {
+        let Some(identity) = file.identify() else { continue };
+        let library = library.get_or_insert_with(|| library_of(&parsed)).clone();
+        let subject = Subject { file, identity: &identity, bias: loaded.bias, memory, library };
+        found.push(patiently(loaded, &subject, threads));
+    }
+    found
+}
+
+fn load(files: &Files) -> Vec<Loaded<'_>> {
+    let loaded = files.iter().filter_map(|(mapped, mappings)| {
+        let image = Image::open(mapped.file.as_ref().ok()?.file()).ok()?;
+        let first = mappings.first()?;
+        let bias = image.load_bias(first.begin, first.file_offset)?;
+        Some(Loaded { mapped, image, bias })
+    });
+    loaded.collect()
+}
+
+/// What keeps the values of threads: the C library, or a static program.
+fn library_of(parsed: &[(&Loaded<'_>, PythonFile<'_>)]) -> Result<Library, Refusal> {
+    let mut refusal = Refusal::NoLibrary;
+    for (loaded, file) in parsed {
+        match slot::read(loaded.image.bytes()) {
+            Ok(found) => return Library::of(&found, file.architecture()),
+            Err(SlotRefusal::NoLibrary) => {}
+            Err(other) => refusal = Refusal::Slots(other),
+        }
+    }
+    Err(refusal)
+}
+
+/// Tries again what is not ready yet.
+fn patiently(loaded: &Loaded<'_>, subject: &Subject<'_, ProcessMemory>, threads: &[Thread]) -> Found {
+    let mut found = once(loaded, subject, threads);
+    for _ in 1..TRIES {
+        if !found.result.as_ref().is_err_and(Refusal::may_pass) {
+            break;
+        }
+        std::thread::sleep(PAUSE);
+        found = once(loaded, subject, threads);
+    }
+    found
+}
+
+fn once(loaded: &Loaded<'_>, subject: &Subject<'_, ProcessMemory>, threads: &[Thread]) -> Found {
+    let mut examined = examine(subject);
+    let result = examined.result.and_then(|ready| {
+        examined.steps.push(prove(&ready, subject.memory, threads)?);
+        Ok(ready)
+    });
+    Found {
+        file: loaded.mapped.path.clone(),
+        build_id: loaded.mapped.build_id.clone(),
+        version: examined.version,
+        steps: examined.steps,
+        result,
+    }
+}
+
+impl Found {
+    /// What stacks can be taken with.
+    pub(super) fn ready(&self) -> Option<&Ready> {
+        self.result.as_ref().ok()
+    }
+
+    pub(super) fn report(&self) -> report::Interpreter {
+        let steps = self.steps.iter().map(|noted| report::Step {
+            name: noted.step.name(),
+            result: noted.result.clone(),
+            evidence: noted.evidence.clone(),
+        });
+        let refusal = self.result.as_ref().err().map(|refusal| report::Refusal {
+            name: refusal.name(),
+            step: refusal.step().name(),
+            cause: refusal.to_string(),
+            remedy: refusal.remedy().to_owned(),
+        });
+        report::Interpreter {
+            runtime: "CPython",
+            version: self.version.map(|version| version.to_string()),
+            file: self.file.clone(),
+            build_id: self.build_id.clone(),
+            steps: steps.collect(),
+            refusal,
+        }
+    }
+}
