@@ -60,6 +60,7 @@ pub fn check_frames<M: Memory>(process: &Process<M>, state: u64, limit: u32) -> 
     let mut codes = HashSet::new();
     let mut texts = 0;
     let mut at_end_of_run = true;
+    let mut begun = false;
     for step in Chain::new(&mut Words(process.memory), process.facts, state, limit) {
         match step.map_err(|fault| LayoutRefusal::Chain { frames: facts.frames, fault })? {
             Step::Shim(_) => {
@@ -70,7 +71,7 @@ pub fn check_frames<M: Memory>(process: &Process<M>, state: u64, limit: u32) -> 
                 if codes.insert(frame.code) {
                     texts += check_code(process, frame.code)?;
                 }
-                check_lasti(process, &frame, facts.frames == 0)?;
+                begun |= check_lasti(process, &frame)?;
                 facts.frames += 1;
                 facts.runs += usize::from(outermost);
                 at_end_of_run = outermost;
@@ -79,6 +80,10 @@ pub fn check_frames<M: Memory>(process: &Process<M>, state: u64, limit: u32) -> 
     }
     if !at_end_of_run {
         return Err(LayoutRefusal::ChainEnd { frames: facts.frames });
+    }
+    if facts.frames > 1 && !begun {
+        let expected = "must be behind the first instruction in one of the callers";
+        return Err(LayoutRefusal::Live { field: "frame.lasti", found: 0, expected });
     }
     if facts.frames != 0 && texts == 0 {
         let expected = "must be that of compact ASCII in one of the names and paths";
@@ -181,12 +186,9 @@ fn type_of<M: Memory>(process: &Process<M>, object: u64) -> Result<u64, LayoutRe
     process.memory.u64(object.wrapping_add(process.layout.object.ob_type.into())).of("object")
 }
 
-/// Checks that a frame's instruction lies in its code, and behind the first one if it has called another frame.
-fn check_lasti<M: Memory>(
-    process: &Process<M>,
-    frame: &cpython::Frame,
-    is_innermost: bool,
-) -> Result<(), LayoutRefusal> {
+/// Checks that a frame's instruction lies in its code. Whether it is behind the first one, as it is where frames have called
+/// others; not where a function is traced (`sys.settrace`), or an exception thrown into a generator, before it begins.
+fn check_lasti<M: Memory>(process: &Process<M>, frame: &cpython::Frame) -> Result<bool, LayoutRefusal> {
     let length = code_length(process, frame.code)?;
     let begin = frame.code.wrapping_add(process.layout.code.code_adaptive.unwrap_or(0).into());
     let offset = match process.layout.lasti {
@@ -194,13 +196,12 @@ fn check_lasti<M: Memory>(
         Lasti::Units => (frame.lasti as i64).saturating_mul(2),
         Lasti::Executed | Lasti::Current => frame.lasti.wrapping_sub(begin) as i64,
     };
-    // the first instruction does not call, but a frame may have none behind it in the code of `PyCode_NewEmpty`
-    let first = if is_innermost { -2 } else { 2 };
-    let is_inside = offset < length as i64 && (offset >= first || length <= 2) && (offset & 1 == 0 || offset == -1);
+    // a frame may have no other in the code of `PyCode_NewEmpty`
+    let is_inside = offset < length as i64 && (offset >= -2 || length <= 2) && (offset & 1 == 0 || offset == -1);
     if is_inside {
-        return Ok(());
+        return Ok(offset >= 2 || length <= 2);
     }
-    let expected = "must be an instruction of the frame's code, and behind the first one in a caller";
+    let expected = "must be an instruction of the frame's code";
     Err(LayoutRefusal::Live { field: "frame.lasti", found: frame.lasti, expected })
 }
 
