@@ -1,7 +1,9 @@
 //! The interpreters of a process: found by what its files are, examined, and proven on its threads.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use abi::process::Mapping;
 use inspect::{Files, MappedFile};
 use objects::Image;
 use processes::memory::ProcessMemory;
@@ -17,12 +19,16 @@ use super::report;
 const TRIES: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// Copies of a file that are looked at, at most.
+const MAX_COPIES: usize = 8;
+
 /// A file of the process, in memory.
 struct Loaded<'a> {
     mapped: &'a MappedFile,
     image: Image,
-    /// Address in the process less address in the file.
-    bias: u64,
+    /// Address in the process less address in the file; several if it is mapped several times. The one by which most is
+    /// mapped comes first.
+    biases: Vec<u64>,
 }
 
 /// An interpreter, as far as it got.
@@ -44,20 +50,43 @@ pub(super) fn find(files: &Files, memory: &ProcessMemory, threads: &[Thread]) ->
     for (loaded, file) in &parsed {
         let Some(identity) = file.identify() else { continue };
         let library = library.get_or_insert_with(|| library_of(&parsed)).clone();
-        let subject = Subject { file, identity: &identity, bias: loaded.bias, memory, library };
-        found.push(patiently(loaded, &subject, threads));
+        let copies = loaded.biases.iter().map(|bias| {
+            let subject = Subject { file, identity: &identity, bias: *bias, memory, library: library.clone() };
+            patiently(loaded, &subject, threads)
+        });
+        found.extend(living(copies.collect()));
     }
     found
+}
+
+/// Of several copies of a file those that are alive: one may be mapped as data, or be loaded beside it by mistake.
+fn living(copies: Vec<Found>) -> Vec<Found> {
+    let (proven, refused): (Vec<Found>, Vec<Found>) = copies.into_iter().partition(|found| found.result.is_ok());
+    match proven.is_empty() {
+        true => refused.into_iter().take(1).collect(),
+        false => proven,
+    }
 }
 
 fn load(files: &Files) -> Vec<Loaded<'_>> {
     let loaded = files.iter().filter_map(|(mapped, mappings)| {
         let image = Image::open(mapped.file.as_ref().ok()?.file()).ok()?;
-        let first = mappings.first()?;
-        let bias = image.load_bias(first.begin, first.file_offset)?;
-        Some(Loaded { mapped, image, bias })
+        let biases = biases(&image, &mappings);
+        Some(Loaded { mapped, image, biases })
     });
     loaded.collect()
+}
+
+fn biases(image: &Image, mappings: &[&Mapping]) -> Vec<u64> {
+    let mut bytes: BTreeMap<u64, u64> = BTreeMap::new();
+    for mapping in mappings {
+        if let Some(bias) = image.load_bias(mapping.begin, mapping.file_offset) {
+            *bytes.entry(bias).or_default() += mapping.end - mapping.begin;
+        }
+    }
+    let mut biases: Vec<(u64, u64)> = bytes.into_iter().collect();
+    biases.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+    biases.into_iter().map(|(bias, _)| bias).take(MAX_COPIES).collect()
 }
 
 /// What keeps the values of threads: the C library, or a static program.
