@@ -10,9 +10,8 @@
 //! |---|---|
 //! | `code.*`, `type.*`, `object.*`, `text.compact`, `text.bytes`; `frame.code`, `frame.back`, `frame.lasti` up to 3.9 or 3.10 | [`confirm`] |
 //! | `runtime.*` | [`process::check_runtime`]; the key also by the slot that it leads to |
-//! | `interpreter.*` | [`process::interpreters`], if there are several |
-//! | `thread.prev`, `thread.next` | [`process::threads`], if there are several |
-//! | `thread.interp`, `thread.thread_id`, `thread.native_thread_id` | [`process::check_thread_state`] |
+//! | `interpreter.*`, `thread.prev`, `thread.next`, `thread.interp` | [`process::Census`], if there are several interpreters and threads |
+//! | `interpreter.threads_head`, `thread.thread_id`, `thread.native_thread_id` | [`process::check_thread_state`] |
 //! | `thread.current`, `thread.cframe_current`, `thread.base_frame`, `frame.*`, `text.*` | [`frames::check_frames`] |
 
 pub mod confirm;
@@ -219,3 +218,6 @@ impl Layout {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,10 @@
 //! Layouts on live processes: of every interpreter that this machine has, the frames of parked threads are those that the
 //! program itself sees; and no offset can be another one without being noticed.
 
+#[path = "layout/garbage.rs"]
+mod garbage;
+#[path = "layout/refusals.rs"]
+mod refusals;
 #[path = "layout/targets.rs"]
 mod targets;
 
@@ -15,11 +19,6 @@ use python::layout::process::{Census, ThreadIdentity, check_runtime, check_threa
 use python::layout::{Layout, LayoutRefusal, Platform, debug_offsets};
 use targets::{Interpreter, Live, Target};
 use walk::cpython::{Chain, Step};
-
-#[cfg(target_arch = "x86_64")]
-const HERE: Architecture = Architecture::X86_64;
-#[cfg(target_arch = "aarch64")]
-const HERE: Architecture = Architecture::Aarch64;
 
 /// Links of a chain at most; the program's longest has 900 and a few.
 const LIMIT: u32 = 5000;
@@ -45,7 +44,7 @@ impl Case {
         let memory = self.target.memory();
         let free_threaded = self.runtime.map(|runtime| debug_offsets::is_free_threaded(version, &memory, runtime));
         let free_threaded = free_threaded.is_some_and(|flag| flag.expect("debug offsets"));
-        Layout::measured(version, Platform { architecture: HERE, musl: false, free_threaded })
+        Layout::measured(version, Platform { architecture: self.target.architecture, musl: false, free_threaded })
             .expect("a measured version")
     }
 
@@ -122,7 +121,7 @@ impl Case {
     /// The key leads to the state of each thread: glibc's `struct pthread`, with 784 (x86_64) or 272 bytes (aarch64) in
     /// front of its slots of 16 bytes.
     fn check_slot(&self, states: &BTreeMap<u64, u64>, key: u32) -> Result<(), LayoutRefusal> {
-        let first = if HERE == Architecture::X86_64 { 784 } else { 272 };
+        let first = if self.target.architecture == Architecture::X86_64 { 784 } else { 272 };
         for thread in &self.target.threads {
             let slot = thread.thread_self + first + u64::from(key) * 16 + 8;
             let found = self.target.memory().u64(slot).unwrap_or(0);

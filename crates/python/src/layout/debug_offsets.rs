@@ -171,3 +171,6 @@ fn flag(value: u64) -> Result<bool, LayoutRefusal> {
         _ => Err(LayoutRefusal::Implausible { field: "free_threaded", value }),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,8 +12,8 @@ use super::refusal::Reading;
 use super::{Lasti, Layout, LayoutRefusal};
 use crate::Memory;
 
-/// Bytes of a text at most that is checked; longer ones are not.
-const LONGEST: u64 = 1 << 16;
+/// Characters of a text at most that is checked; longer ones are not.
+const LONGEST: u64 = 4096;
 /// Bits of a string's state (Include/cpython/unicodeobject.h): 2 bits how it is interned, 3 how wide its characters are,
 /// 1 whether they follow the object, 1 whether they are all ASCII.
 const KIND_SHIFT: u32 = 2;

@@ -107,22 +107,20 @@ pub fn check_runtime<M: Memory>(
 /// `core_initialized` and `initialized`. In 3.7 there are the last two, in the other order.
 fn check_flags<M: Memory>(layout: &Layout, memory: &M, runtime: u64) -> Result<(), LayoutRefusal> {
     let (Some(core), Some(last)) = (layout.runtime.core_initialized, layout.runtime.initialized) else { return Ok(()) };
-    let (begin, neighbour, expected) = if layout.version.minor == 7 {
-        (last, last + 4, 0x1_u128 << 32 | 1)
-    } else {
-        (core.wrapping_sub(8), last.wrapping_sub(4), 1 << 96 | 1 << 64 | 1 << 32)
+    let (neighbour, begin, expected) = match layout.version.minor {
+        7 => (last.wrapping_add(4), last, &[1, 1][..]),
+        _ => (last.wrapping_sub(4), core.wrapping_sub(8), &[0, 1, 1, 1]),
     };
     if core != neighbour {
         let (field, found) = ("runtime.initialized", last.into());
         return Err(LayoutRefusal::Live { field, found, expected: "must lie beside runtime.core_initialized" });
     }
-    let width = if layout.version.minor == 7 { 8 } else { 16 };
-    let mut flags = [0; 16];
-    memory.read(runtime.wrapping_add(begin.into()), &mut flags[..width]).of("flags of the runtime")?;
-    if u128::from_le_bytes(flags) == expected {
+    let flag = |offset: u32| memory.u32(runtime.wrapping_add(offset.into())).of("flags of the runtime");
+    let flags = (0..expected.len() as u32).map(|index| flag(begin.wrapping_add(4 * index)));
+    if flags.collect::<Result<Vec<_>, _>>()? == expected {
         return Ok(());
     }
-    match memory.u32(runtime.wrapping_add(last.into())).of("flags of the runtime")? {
+    match flag(last)? {
         0 => Err(LayoutRefusal::NotInitialised),
         found => {
             let expected = "must be 1 as the last flag of its kind";

@@ -7,12 +7,20 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use object::{Object, ObjectSegment, ObjectSymbol};
+use objects::Architecture;
 use python::{Memory, Unreadable, Version};
+
+/// What this machine is.
+#[cfg(target_arch = "x86_64")]
+pub const HERE: Architecture = Architecture::X86_64;
+#[cfg(target_arch = "aarch64")]
+pub const HERE: Architecture = Architecture::Aarch64;
 
 /// An interpreter that can be run.
 pub struct Interpreter {
     /// What tells it apart.
     pub name: String,
+    pub architecture: Architecture,
     command: Vec<OsString>,
 }
 
@@ -25,38 +33,54 @@ pub fn interpreters() -> Vec<Interpreter> {
     let mut found = BTreeSet::new();
     let versions = pyenv.map(|root| entries(&root.join("versions"))).unwrap_or_default();
     for directory in versions.into_iter().map(|version| version.join("bin")).chain([PathBuf::from("/usr/bin")]) {
-        found.extend(
-            entries(&directory).into_iter().filter(|path| is_python(path)).filter_map(|p| p.canonicalize().ok()),
-        );
+        found.extend(pythons(&directory).into_iter().filter_map(|path| path.canonicalize().ok()));
     }
-    let here =
-        found.into_iter().map(|path| Interpreter { name: path.display().to_string(), command: vec![path.into()] });
+    let here = found.into_iter().filter_map(|path| Interpreter::new(&path, [path.clone().into()].into()));
     here.chain(in_trees()).collect()
 }
 
-/// `WHOLESTACK_PYTHON_TREES`: directories, separated by colons, with root file systems of other Debian suites, or with
-/// interpreters in `bin` that find their libraries beside it.
+/// `WHOLESTACK_PYTHON_TREES`: directories, separated by colons, with root file systems of other Debian suites, also of other
+/// architectures, or with interpreters in `bin` that find their libraries beside it.
 fn in_trees() -> Vec<Interpreter> {
     let trees = std::env::var_os("WHOLESTACK_PYTHON_TREES").unwrap_or_default();
     let mut all = Vec::new();
     for tree in std::env::split_paths(&trees) {
-        let add = |path: PathBuf, command| Interpreter { name: path.display().to_string(), command };
-        for path in entries(&tree.join("usr/bin")).into_iter().filter(|path| is_python(path) && !path.is_symlink()) {
+        for path in pythons(&tree.join("usr/bin")) {
             let inside = Path::new("/usr/bin").join(path.file_name().expect("a name"));
-            all.push(add(path, vec!["chroot".into(), tree.clone().into(), inside.into()]));
+            let command = match architecture_of(&path) {
+                Some(HERE) => vec!["chroot".into(), tree.clone().into(), inside.into()],
+                _ => vec!["qemu-aarch64".into(), "-L".into(), tree.clone().into(), path.clone().into()],
+            };
+            all.extend(Interpreter::new(&path, command));
         }
         // `bin` of a root file system is a link to `usr/bin`
         let bin = tree.join("bin");
-        let own = if bin.is_symlink() { Vec::new() } else { entries(&bin) };
-        for path in own.into_iter().filter(|path| is_python(path) && !path.is_symlink()) {
+        for path in if bin.is_symlink() { Vec::new() } else { pythons(&bin) } {
             let mut home = OsString::from("PYTHONHOME=");
             home.push(&tree);
             let mut libraries = OsString::from("LD_LIBRARY_PATH=");
             libraries.push(std::env::join_paths([&tree, &tree.join("lib")]).expect("paths"));
-            all.push(add(path.clone(), vec!["env".into(), home, libraries, path.into()]));
+            all.extend(Interpreter::new(&path, vec!["env".into(), home, libraries, path.clone().into()]));
         }
     }
     all
+}
+
+impl Interpreter {
+    fn new(path: &Path, command: Vec<OsString>) -> Option<Interpreter> {
+        Some(Interpreter { name: path.display().to_string(), architecture: architecture_of(path)?, command })
+    }
+}
+
+/// Of an ELF file: `e_machine`.
+fn architecture_of(path: &Path) -> Option<Architecture> {
+    let mut head = [0; 20];
+    std::io::Read::read_exact(&mut std::fs::File::open(path).ok()?, &mut head).ok()?;
+    Architecture::from_machine(u16::from_le_bytes([head[18], head[19]]))
+}
+
+fn pythons(directory: &Path) -> Vec<PathBuf> {
+    entries(directory).into_iter().filter(|path| is_python(path) && !path.is_symlink()).collect()
 }
 
 fn entries(directory: &Path) -> Vec<PathBuf> {
@@ -85,6 +109,7 @@ pub struct Thread {
 /// The program at its end: all threads wait.
 pub struct Target {
     child: Child,
+    pub architecture: Architecture,
     pub version: Version,
     pub interpreters: usize,
     /// Its main thread, which waits, holds the GIL.
@@ -98,8 +123,14 @@ impl Target {
         let mut command = Command::new(&interpreter.command[0]);
         command.args(&interpreter.command[1..]).arg("-c").arg(include_str!("threads.py"));
         let child = command.stdout(Stdio::piped()).env("PYTHONIOENCODING", "utf-8").spawn().ok()?;
-        let mut target =
-            Target { child, version: Version::release(3, 0, 0), interpreters: 0, holds: false, threads: Vec::new() };
+        let mut target = Target {
+            child,
+            architecture: interpreter.architecture,
+            version: Version::release(3, 0, 0),
+            interpreters: 0,
+            holds: false,
+            threads: Vec::new(),
+        };
         for line in BufReader::new(target.child.stdout.take()?).lines() {
             let value: serde_json::Value = serde_json::from_str(&line.ok()?).ok()?;
             if let Some(version) = value["version"].as_u64() {
