@@ -27,12 +27,16 @@ static int count;
 static int tunnel[2];
 static pthread_barrier_t measured;
 
-// Reads memory that may not be there: the kernel says so when it is to be written into a pipe.
+// Reads memory that may not be there, page by page: the kernel says so when it is to be written into a pipe.
 static size_t peek(uintptr_t address, void *into, size_t size) {
-    if (address < 4096 || address >> 47) return 0;
-    ssize_t written = write(tunnel[1], (const void *)address, size);
-    if (written <= 0) return 0;
-    return read(tunnel[0], into, written) == written ? (size_t)written : 0;
+    size_t done = 0;
+    while (done < size && address >= 4096 && !(address >> 47)) {
+        size_t rest = 4096 - address % 4096, part = size - done < rest ? size - done : rest;
+        if (write(tunnel[1], (const void *)address, part) != (ssize_t)part) break;
+        if (read(tunnel[0], (char *)into + done, part) != (ssize_t)part) break;
+        address += part, done += part;
+    }
+    return done;
 }
 
 // A value that is nowhere in memory but in its slot.

@@ -137,7 +137,7 @@ fn code_that_is_something_else() {
     assert_eq!(x86_64(either), Err(Misread::NotASlot { key: 0 }));
     // for ever; with a fork each time; calls itself; jumps to where memory says
     assert_eq!(x86_64(b"\xeb\xfe"), Err(Misread::TooLong));
-    assert_eq!(x86_64(b"\x48\x83\x3e\0\x74\xfa\x75\xf8"), Err(Misread::TooLong));
+    assert_eq!(x86_64(b"\x48\x83\x3e\0\x74\xfa\xeb\xf8"), Err(Misread::TooLong));
     assert_eq!(x86_64(b"\xe8\xfb\xff\xff\xff"), Err(Misread::TooLong));
     assert!(matches!(x86_64(b"\xff\x25\0\0\0\0"), Err(Misread::Instruction { address: AT, .. })));
     assert!(matches!(x86_64(b""), Err(Misread::Instruction { address: AT, .. })));
