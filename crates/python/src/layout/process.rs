@@ -108,8 +108,8 @@ pub fn check_runtime<M: Memory>(
 fn check_flags<M: Memory>(layout: &Layout, memory: &M, runtime: u64) -> Result<(), LayoutRefusal> {
     let (Some(core), Some(last)) = (layout.runtime.core_initialized, layout.runtime.initialized) else { return Ok(()) };
     let (neighbour, begin, expected) = match layout.version.minor {
-        7 => (last.wrapping_add(4), last, &[1, 1][..]),
-        _ => (last.wrapping_sub(4), core.wrapping_sub(8), &[0, 1, 1, 1]),
+        7 => (last.wrapping_add(4), last, &[1_u32, 1][..]),
+        _ => (last.wrapping_sub(4), core.wrapping_sub(8), &[0, 1, 1, 1][..]),
     };
     if core != neighbour {
         let (field, found) = ("runtime.initialized", last.into());

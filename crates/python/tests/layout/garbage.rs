@@ -43,6 +43,8 @@ fn words() -> impl Strategy<Value = Vec<u64>> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn garbage_comes_to_an_end(words in words(), minor in 6..=15_u8, at in (0..4096_u64).prop_map(|word| word * 8)) {
         let memory = Ring(words);
