@@ -17,7 +17,8 @@ const NT_PRSTATUS: usize = 1;
 #[cfg(target_arch = "aarch64")]
 const NT_ARM_TLS: usize = 0x401;
 
-/// The thread pointer and the general registers of a thread.
+/// The thread pointer and the general registers of a thread. Of one that was in a system call they are those with which it
+/// will go on: on aarch64 the pc may be that of the call itself, which is made again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ThreadRegisters {
     /// x86_64: the base of FS. aarch64: TPIDR_EL0. 0 before the C library has set it.

@@ -115,7 +115,8 @@ fn look(tid: u32) -> io::Result<Stop> {
 }
 
 /// Waits longer each time: a thread that runs or sleeps stops within some ten microseconds, one that waits for a CPU
-/// within milliseconds. It must be seen soon after, since it stands still until then.
+/// within milliseconds. It must be seen soon after, since it stands still until then. To yield would not do: on a busy CPU
+/// that is to wait until all others have had their turn (it made the longest hundredth of looks four times as long).
 #[derive(Default)]
 struct Pause {
     times: u32,
@@ -124,7 +125,7 @@ struct Pause {
 impl Pause {
     fn rest(&mut self) {
         match self.times {
-            0..10 => std::thread::yield_now(),
+            0..10 => std::thread::sleep(Duration::from_micros(5)),
             10..100 => std::thread::sleep(Duration::from_micros(20)),
             100..500 => std::thread::sleep(Duration::from_micros(100)),
             _ => std::thread::sleep(Duration::from_micros(500)),
