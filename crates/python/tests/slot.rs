@@ -377,12 +377,12 @@ fn places(bytes: &[u8], names: &[&str]) -> Vec<usize> {
     places
 }
 
-/// Changes every byte at these places in a few ways; the result is the same or a refusal.
-fn corrupt(library: &str, names: &[&str], ways: &[u8]) {
+/// Changes every byte at these places in a few ways; the result is the same or a refusal, one of which is `expected`.
+fn corrupt(library: &str, names: &[&str], ways: &[u8], expected: fn(&SlotRefusal) -> bool) {
     let Ok(mut bytes) = std::fs::read(library) else { return println!("SKIPPED: no {library}") };
     let right = slot::read(&bytes).expect("readable").layout;
     let places = places(&bytes, names);
-    let (mut refused, mut same) = (0, 0);
+    let (mut refused, mut same, mut is_among) = (0, 0, false);
     for place in &places {
         let before = bytes[*place];
         for way in ways {
@@ -392,19 +392,27 @@ fn corrupt(library: &str, names: &[&str], ways: &[u8]) {
                     assert_eq!(found.layout, right, "{library}: {place:#x} {before:#x} {way:#x}");
                     same += 1;
                 }
-                Err(_) => refused += 1,
+                Err(refusal) => {
+                    refused += 1;
+                    is_among |= expected(&refusal);
+                }
             }
         }
         bytes[*place] = before;
     }
-    assert!(!places.is_empty() && refused > 0);
+    assert!(!places.is_empty() && is_among);
     println!("{library}: {} bytes of {names:?}: {refused} refused, {same} the same", places.len());
 }
 
 #[test]
 fn corrupted_code_is_refused_or_means_the_same() {
+    let ways = [0x01, 0x04, 0x10, 0x80, 0xff];
     for library in LIBRARIES {
-        corrupt(library, &["pthread_getspecific"], &[0x01, 0x04, 0x10, 0x80, 0xff]);
+        let differs = match library.contains("musl") {
+            true => |refusal: &SlotRefusal| matches!(refusal, SlotRefusal::GetAndSetDiffer { .. }),
+            false => |refusal: &SlotRefusal| matches!(refusal, SlotRefusal::Contradiction { .. }),
+        };
+        corrupt(library, &["pthread_getspecific"], &ways, differs);
     }
 }
 
@@ -412,8 +420,54 @@ fn corrupted_code_is_refused_or_means_the_same() {
 fn corrupted_descriptors_are_refused_or_mean_the_same() {
     for library in &LIBRARIES[..2] {
         let names = ["_thread_db_pthread_specific", "_thread_db_pthread_key_data", "_thread_db_sizeof_pthread"];
-        corrupt(library, &names, &[0x01, 0x80]);
+        corrupt(library, &names, &[0x01, 0x80], |refusal| *refusal == SlotRefusal::Descriptors);
     }
+}
+
+/// Descriptors that were never measured, and code that is not understood.
+#[test]
+fn nothing_confirms_what_is_not_known() {
+    for library in &LIBRARIES[..2] {
+        let Ok(mut bytes) = std::fs::read(library) else {
+            println!("SKIPPED: no {library}");
+            continue;
+        };
+        for place in places(&bytes, &["pthread_getspecific"]) {
+            bytes[place] = 0xff;
+        }
+        let right = slot::read(&bytes).expect("the descriptors suffice");
+        assert_eq!(right.evidence, SlotEvidence::DescriptorsAndMeasured);
+        // the offset of the pointers, 16 bytes further
+        let offset = places(&bytes, &["_thread_db_pthread_specific"])[8];
+        bytes[offset] += 16;
+        let moved = slot::read(&bytes);
+        assert!(matches!(moved, Err(SlotRefusal::Unconfirmed { said, .. }) if said.blocks == right.layout.blocks + 16));
+    }
+}
+
+#[test]
+fn two_libraries_that_differ() {
+    let directory = directory("two");
+    let source = directory.join("idle.c");
+    std::fs::write(&source, "#include <unistd.h>\nint main(void) { for (;;) pause(); }").expect("written");
+    let Some(stub) = stub(&directory, &["cc"], &["-O2"], &["-DPOINTER=1000", "-DSIZE=0"]) else { return };
+    let (library, program) = (directory.join("libother.so"), directory.join("idle"));
+    std::fs::write(&library, stub).expect("written");
+    let at = [format!("-L{}", directory.display()), format!("-Wl,-rpath,{}", directory.display())];
+    if !compile(&["musl-gcc"], &[&at[0], &at[1], "-Wl,--no-as-needed", "-lother"], &source, &program) {
+        return;
+    }
+    let mut child = Command::new(&program).spawn().expect("it starts");
+    let result = loop {
+        match slot::of_process(child.id()) {
+            // it has not loaded both yet
+            Ok(_) | Err(ProcessSlotRefusal::Mappings { .. } | ProcessSlotRefusal::NoLibrary { .. }) => {}
+            Err(refusal) => break refusal,
+        }
+    };
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    assert!(matches!(result, ProcessSlotRefusal::Ambiguous { .. }), "{result}");
 }
 
 #[test]

@@ -79,6 +79,8 @@ impl Descriptors {
 
     /// Whether they say what was measured; the size of `struct pthread` may be any.
     pub(super) fn are_as_measured(&self, architecture: Architecture) -> bool {
-        self.layout(architecture).is_some_and(|layout| measured::is_glibc(&layout, architecture))
+        let (_, blocks) = measured::glibc(architecture);
+        let is_known = |layout| measured::is_glibc(&layout, architecture);
+        i64::from(self.specific) == i64::from(blocks) && self.layout(architecture).is_some_and(is_known)
     }
 }

@@ -7,7 +7,7 @@ use super::SlotLayout;
 /// Where glibc's `struct pthread` has the value of key 0 and the pointers to blocks: 2.31, 2.36, 2.41 and Debian's
 /// of November 2026. The size of the struct, from which the thread pointer counts on aarch64, was 1,792, 1,856, 1,824 and
 /// 1,824 bytes in these.
-const fn glibc(architecture: Architecture) -> (i32, i32) {
+pub(super) const fn glibc(architecture: Architecture) -> (i32, i32) {
     match architecture {
         Architecture::X86_64 => (792, 1296),
         Architecture::Aarch64 => (280, 784),
