@@ -77,7 +77,7 @@ fn the_key_of_every_interpreter_is_where_its_version_has_it() {
 #[test]
 fn the_variable_of_3_15_is_the_measured_one() {
     let mut seen = 0;
-    for build in builds().into_iter().filter(|build| !build.path.ends_with("python3.15d")) {
+    for build in builds().filter(|build| !build.path.ends_with("python3.15d")) {
         let Ok(file) = PythonFile::parse(&build.data) else { continue };
         let is_debug = build.path.to_string_lossy().contains("3.15d");
         let version = file.identify().and_then(|identity| identity.version.ok());

@@ -45,7 +45,7 @@ fn corrupt(data: &[u8], counts: &mut Counts) {
 fn corrupt_builds(part: usize, parts: usize) {
     let is_interpreter = |build: &Build| PythonFile::parse(&build.data).is_ok_and(|file| file.identify().is_some());
     let mut seen = 0;
-    for build in builds().into_iter().filter(is_interpreter).skip(part).step_by(parts) {
+    for build in builds().filter(is_interpreter).skip(part).step_by(parts) {
         let mut counts = Counts::default();
         corrupt(&build.data, &mut counts);
         let Counts { bytes, same, refused, by_function, .. } = counts;

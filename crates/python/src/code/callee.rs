@@ -13,14 +13,8 @@ const TSS: [&str; 3] = ["PyThread_tss_get", "PyThread_tss_is_created", "PyThread
 /// Functions of CPython whose first argument is a key, before 3.7 (Python/thread_pthread.h).
 const KEY: [&str; 3] = ["PyThread_get_key_value", "PyThread_set_key_value", "PyThread_delete_key_value"];
 /// Functions of the C library whose first argument is a key, with the names that glibc and musl have for them.
-const SPECIFIC: [&str; 6] = [
-    "pthread_getspecific",
-    "__pthread_getspecific",
-    "tss_get",
-    "pthread_setspecific",
-    "__pthread_setspecific",
-    "tss_set",
-];
+const SPECIFIC: [&str; 4] =
+    ["pthread_getspecific", "__pthread_getspecific", "pthread_setspecific", "__pthread_setspecific"];
 /// Functions that do not come back.
 const NO_RETURN: [&str; 9] = [
     "Py_FatalError",

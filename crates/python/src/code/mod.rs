@@ -4,7 +4,7 @@
 //! hold a base and bytes added to it, and what reaches `PyThread_tss_get`, `pthread_getspecific` or a thread-local access is
 //! looked at there. So it does not matter which registers a compiler chose, in which order it added, or what it inlined.
 //!
-//! One function is evidence, two that agree are needed ([`derive`]), and a single changed byte in one of them cannot lead to
+//! One function is evidence, two that agree are needed ([`derive()`]), and a single changed byte in one of them cannot lead to
 //! another place: the others contradict.
 
 mod aarch64;

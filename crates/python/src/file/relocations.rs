@@ -14,8 +14,9 @@ use super::Architecture;
 use super::elf::Layout;
 use super::symbols::{SymbolKind, Symbols};
 
-/// Relocations of one table that are read. The largest browsers have about a million.
-const MAX_RELOCATIONS: usize = 8 << 20;
+/// Relocations of one table that are read. CPython's files have up to 60,000; a file with more than this has no slot whose
+/// contents are known.
+const MAX_RELOCATIONS: usize = 1 << 20;
 
 /// What a word of eight bytes holds in a process that has loaded the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -83,7 +84,14 @@ struct Relocation {
 
 /// All relocations of a file, by the address of what they change; read when first asked for.
 #[derive(Debug)]
-pub(super) struct Relocations(OnceLock<Vec<Relocation>>);
+pub(super) struct Relocations(OnceLock<Table>);
+
+#[derive(Debug)]
+struct Table {
+    sorted: Vec<Relocation>,
+    /// Whether no more were there than are read.
+    complete: bool,
+}
 
 impl Relocations {
     pub(super) fn new() -> Relocations {
@@ -93,6 +101,7 @@ impl Relocations {
     /// What the slot at an address holds; `None` if no relocation changes it.
     pub(super) fn slot(&self, layout: &Layout<'_>, symbols: &Symbols<'_>, address: u64) -> Option<Slot> {
         let relocation = match self.at(layout, address) {
+            [] if !self.table(layout).complete => return Some(Slot::Variable),
             [] => return None,
             [relocation] => *relocation,
             // who wrote last is not worth knowing
@@ -146,25 +155,27 @@ impl Relocations {
 
     /// Whether a relocation changes any of these bytes.
     pub(super) fn touches(&self, layout: &Layout<'_>, range: &Range<u64>) -> bool {
-        let all = self.all(layout);
-        let next = all.partition_point(|relocation| relocation.at < range.end);
-        all[..next].last().is_some_and(|relocation| relocation.at.saturating_add(8) > range.start)
+        let Table { sorted, complete } = self.table(layout);
+        let next = sorted.partition_point(|relocation| relocation.at < range.end);
+        !complete || sorted[..next].last().is_some_and(|relocation| relocation.at.saturating_add(8) > range.start)
     }
 
     fn at(&self, layout: &Layout<'_>, address: u64) -> &[Relocation] {
-        let all = self.all(layout);
+        let all = &self.table(layout).sorted;
         let begin = all.partition_point(|relocation| relocation.at < address);
         let length = all[begin..].partition_point(|relocation| relocation.at == address);
         &all[begin..begin + length]
     }
 
-    fn all(&self, layout: &Layout<'_>) -> &[Relocation] {
+    fn table(&self, layout: &Layout<'_>) -> &Table {
         self.0.get_or_init(|| {
             let dynamic = layout.dynamic.unwrap_or_default();
-            let mut all = Vec::new();
+            let (mut all, mut complete) = (Vec::new(), true);
             for (address, size) in [(dynamic.rela, dynamic.rela_size), (dynamic.plt_rela, dynamic.plt_rela_size)] {
                 let bytes = layout.table(address, size);
-                let count = (bytes.len() / size_of::<Rela64<LE>>()).min(MAX_RELOCATIONS);
+                let there = bytes.len() / size_of::<Rela64<LE>>();
+                let count = there.min(MAX_RELOCATIONS);
+                complete &= count == there;
                 let entries = pod::slice_from_bytes::<Rela64<LE>>(bytes, count).map_or(&[][..], |(entries, _)| entries);
                 all.extend(entries.iter().map(|entry| Relocation {
                     at: entry.r_offset.get(LE),
@@ -173,17 +184,18 @@ impl Relocations {
                     addend: entry.r_addend.get(LE),
                 }));
             }
-            packed(layout.table(dynamic.relr, dynamic.relr_size), &mut all);
+            complete &= packed(layout.table(dynamic.relr, dynamic.relr_size), &mut all);
             all.sort_unstable_by_key(|relocation| relocation.at);
             // DT_RELA may cover DT_JMPREL
             all.dedup();
-            all
+            Table { sorted: all, complete }
         })
     }
 }
 
-/// `DT_RELR`: an even word is an address, an odd one says which of the next 63 words are meant, too.
-fn packed(bytes: &[u8], into: &mut Vec<Relocation>) {
+/// `DT_RELR`: an even word is an address, an odd one says which of the next 63 words are meant, too. `false`
+/// if there are too many.
+fn packed(bytes: &[u8], into: &mut Vec<Relocation>) -> bool {
     let mut next = 0u64;
     let limit = into.len() + MAX_RELOCATIONS;
     for word in bytes.chunks_exact(8) {
@@ -197,9 +209,10 @@ fn packed(bytes: &[u8], into: &mut Vec<Relocation>) {
             next = next.wrapping_add(63 * 8);
         }
         if into.len() > limit {
-            return;
+            return false;
         }
     }
+    true
 }
 
 fn kind(architecture: Architecture, number: u32) -> Kind {

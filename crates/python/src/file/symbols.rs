@@ -1,7 +1,8 @@
 //! Symbols of a file, by name and by address.
 
+use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use object::LittleEndian as LE;
 use object::elf;
@@ -64,21 +65,29 @@ pub(super) struct Symbols<'a> {
     dynamic: Table<'a>,
     full: Table<'a>,
     by_address: OnceLock<Vec<Place>>,
+    /// What was asked for. The names are ours, and few.
+    asked: Mutex<HashMap<Box<[u8]>, Option<Symbol<'a>>>>,
 }
 
 impl<'a> Symbols<'a> {
     pub(super) fn new(layout: &Layout<'a>) -> Symbols<'a> {
         let by_section = |kind| section_table(layout, kind).unwrap_or(Table { symbols: &[], strings: &[] });
         let dynamic = dynamic_table(layout).unwrap_or_else(|| by_section(elf::SHT_DYNSYM));
-        Symbols { dynamic, full: by_section(elf::SHT_SYMTAB), by_address: OnceLock::new() }
+        Symbols { dynamic, full: by_section(elf::SHT_SYMTAB), by_address: OnceLock::new(), asked: Mutex::default() }
     }
 
     pub(super) fn find(&self, wanted: &[u8]) -> Option<Symbol<'a>> {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = asked.get(wanted) {
+            return *found;
+        }
         let mut tables = [self.dynamic, self.full].into_iter();
-        tables.find_map(|table| {
+        let found = tables.find_map(|table| {
             let mut named = table.symbols.iter().filter(|symbol| table.is_named(symbol, wanted));
             named.find_map(|symbol| table.symbol(symbol))
-        })
+        });
+        asked.insert(wanted.into(), found);
+        found
     }
 
     pub(super) fn mentions(&self, wanted: &[u8]) -> bool {

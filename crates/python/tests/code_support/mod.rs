@@ -1,6 +1,8 @@
 //! Real interpreters, and compilers for programs that look like one.
 #![allow(dead_code)]
 
+pub mod program;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -14,7 +16,7 @@ pub struct Build {
 
 /// All interpreters of this machine, and those in the trees under `WHOLESTACK_PYTHON_TREES` (directories with `usr/bin` and
 /// `usr/lib`, as `dpkg-deb -x` makes them, or with `bin` and `lib`).
-pub fn builds() -> Vec<Build> {
+pub fn builds() -> impl Iterator<Item = Build> {
     let mut paths = Vec::new();
     let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
     let pyenv = std::env::var_os("PYENV_ROOT").map_or(home.join(".pyenv"), PathBuf::from);
@@ -45,7 +47,7 @@ pub fn builds() -> Vec<Build> {
     paths.sort();
     paths.dedup();
     let read = |path: PathBuf| std::fs::read(&path).ok().map(|data| Build { path, data });
-    paths.into_iter().filter(|path| path.is_file()).filter_map(read).collect()
+    paths.into_iter().filter(|path| path.is_file()).filter_map(read)
 }
 
 fn entries(directory: &Path) -> Vec<PathBuf> {
