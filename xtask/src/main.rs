@@ -5,6 +5,7 @@ mod command;
 mod demo;
 mod fuzz;
 mod install;
+mod interpreters;
 mod measure;
 mod test;
 mod tree;
@@ -36,6 +37,8 @@ enum Chore {
     BuildBpf(build_bpf::Arguments),
     /// Run random inputs against everything that reads what others have written
     Fuzz(fuzz::Arguments),
+    /// Get the builds of CPython that tests explain
+    Interpreters(interpreters::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
         Chore::Bench(arguments) => measure::run("wholestack-bench", &arguments),
         Chore::BuildBpf(arguments) => build_bpf::run(&arguments),
         Chore::Fuzz(arguments) => fuzz::run(&arguments),
+        Chore::Interpreters(arguments) => interpreters::run(&arguments),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -12,14 +12,7 @@ import threading
 import parking
 from parking import go, hold, say
 
-import cases_asyncio
-import cases_busy
-import cases_calls
-import cases_interpreters
-import cases_lines
-import cases_names
-import cases_native
-import cases_process
+GROUPS = "asyncio busy calls interpreters lines names native process".split()
 
 
 def interpreter(left_out):
@@ -36,6 +29,17 @@ def interpreter(left_out):
         prefix=sys.prefix,
         left_out=left_out,
     )
+
+
+def load():
+    """Imports the modules of cases; gives the names of those for which this interpreter lacks a module."""
+    lacking = []
+    for group in GROUPS:
+        try:
+            __import__("cases_" + group)
+        except ImportError:
+            lacking.append("cases_" + group)
+    return lacking
 
 
 def chosen(words):
@@ -58,11 +62,12 @@ def reporter(cases, itself):
 
 
 def main():
+    lacking = load()
     if "--list" in sys.argv:
         print("\n".join("%s %s" % (case.group, case.name) for case in parking.CASES.values() if case.possible))
         return
     cases = chosen(sys.argv[1:])
-    say(interpreter=interpreter([case.name for case in cases if not case.possible]))
+    say(interpreter=interpreter(lacking + [case.name for case in cases if not case.possible]))
     cases = [case for case in cases if case.possible]
     threading.stack_size(8 << 20)
     for case in cases:
