@@ -13,9 +13,9 @@ use crate::way::{self, Library};
 use crate::{Memory, Refusal, Version};
 
 /// A file of a process.
-pub struct Subject<'a, M> {
+pub struct Subject<'a, 'f, M> {
     /// The file.
-    pub file: &'a PythonFile<'a>,
+    pub file: &'a PythonFile<'f>,
     /// What it is.
     pub identity: &'a Identity,
     /// Address in the process less address in the file.
@@ -67,13 +67,13 @@ pub struct Examined {
 }
 
 /// Examines an interpreter, up to what only threads can show.
-pub fn examine<M: Memory>(subject: &Subject<'_, M>) -> Examined {
+pub fn examine<M: Memory>(subject: &Subject<'_, '_, M>) -> Examined {
     let mut notes = Vec::new();
     let result = steps(subject, &mut notes);
     Examined { version: subject.identity.version.ok(), steps: notes, result }
 }
 
-fn steps<M: Memory>(subject: &Subject<'_, M>, notes: &mut Vec<Noted>) -> Result<Ready, Refusal> {
+fn steps<M: Memory>(subject: &Subject<'_, '_, M>, notes: &mut Vec<Noted>) -> Result<Ready, Refusal> {
     let version = identify(subject, notes)?;
     let platform = Platform {
         architecture: match subject.file.architecture() {
@@ -85,22 +85,23 @@ fn steps<M: Memory>(subject: &Subject<'_, M>, notes: &mut Vec<Noted>) -> Result<
             && debug_offsets::is_free_threaded(version, subject.memory, subject.runtime()?)?,
     };
     let layout = Layout::measured(version, platform)?;
-    let types = lay_out(subject, &layout, notes)?;
+    // types are not whole before
     let interpreters_at = check(subject, &layout, notes)?;
+    let types = lay_out(subject, &layout, notes)?;
     let place = place(subject, &layout, notes)?;
     let library = subject.library.clone()?;
     let (slot, key) = way(subject, place, &library, notes)?;
     Ok(Ready { version, layout, facts: layout.facts(types.code, slot), types, interpreters_at, key, library })
 }
 
-fn identify<M>(subject: &Subject<'_, M>, notes: &mut Vec<Noted>) -> Result<Version, Refusal> {
+fn identify<M>(subject: &Subject<'_, '_, M>, notes: &mut Vec<Noted>) -> Result<Version, Refusal> {
     let version = subject.identity.version?;
     let evidence = subject.identity.evidence.iter().map(ToString::to_string).collect();
     notes.push(Noted { step: Step::File, result: format!("defines CPython {version}"), evidence });
     Ok(version)
 }
 
-impl<M: Memory> Subject<'_, M> {
+impl<M: Memory> Subject<'_, '_, M> {
     /// Where a symbol lies in the process.
     fn address(&self, symbol: &'static str) -> Result<u64, Refusal> {
         let found = self.file.symbol(symbol).ok_or(Refusal::NoSymbol { symbol })?;
@@ -114,7 +115,7 @@ impl<M: Memory> Subject<'_, M> {
     }
 }
 
-fn lay_out<M: Memory>(subject: &Subject<'_, M>, layout: &Layout, notes: &mut Vec<Noted>) -> Result<Types, Refusal> {
+fn lay_out<M: Memory>(subject: &Subject<'_, '_, M>, layout: &Layout, notes: &mut Vec<Noted>) -> Result<Types, Refusal> {
     let kind = if layout.free_threaded { " without a GIL" } else { "" };
     let mut evidence = vec![format!("measured: {} offsets of {}{kind}", layout.offsets().len(), layout.version)];
     if layout.version.minor >= 13 {
@@ -135,7 +136,7 @@ fn lay_out<M: Memory>(subject: &Subject<'_, M>, layout: &Layout, notes: &mut Vec
 }
 
 /// Checks what the runtime says of itself. Address of what holds the newest interpreter's.
-fn check<M: Memory>(subject: &Subject<'_, M>, layout: &Layout, notes: &mut Vec<Noted>) -> Result<u64, Refusal> {
+fn check<M: Memory>(subject: &Subject<'_, '_, M>, layout: &Layout, notes: &mut Vec<Noted>) -> Result<u64, Refusal> {
     let Some(head) = layout.runtime.interpreters_head else {
         // 3.6 has no `_PyRuntime`; the variable is static
         let interpreters_at = subject.address("interp_head")?;
@@ -165,7 +166,7 @@ fn check<M: Memory>(subject: &Subject<'_, M>, layout: &Layout, notes: &mut Vec<N
 /// Bytes from the beginning of a `Py_tss_t` to its key (Include/pythread.h).
 const KEY_IN_TSS: u32 = 4;
 
-fn place<M: Memory>(subject: &Subject<'_, M>, layout: &Layout, notes: &mut Vec<Noted>) -> Result<Place, Refusal> {
+fn place<M: Memory>(subject: &Subject<'_, '_, M>, layout: &Layout, notes: &mut Vec<Noted>) -> Result<Place, Refusal> {
     let Derived { place, findings, refused } = derive(subject.file)?;
     let mut evidence: Vec<String> = findings.iter().map(|finding| format!("code: {finding}")).collect();
     evidence.extend(refused.iter().map(|refused| format!("code: {refused}")));
@@ -184,7 +185,7 @@ fn place<M: Memory>(subject: &Subject<'_, M>, layout: &Layout, notes: &mut Vec<N
 }
 
 fn way<M: Memory>(
-    subject: &Subject<'_, M>,
+    subject: &Subject<'_, '_, M>,
     place: Place,
     library: &Library,
     notes: &mut Vec<Noted>,
@@ -217,7 +218,7 @@ fn expression(slot: &abi::python::Slot) -> String {
     })
 }
 
-fn key_address<M: Memory>(subject: &Subject<'_, M>, at: Location) -> Result<u64, Refusal> {
+fn key_address<M: Memory>(subject: &Subject<'_, '_, M>, at: Location) -> Result<u64, Refusal> {
     Ok(match at {
         Location::File { address, .. } => address.wrapping_add(subject.bias),
         Location::Runtime { offset } => subject.runtime()?.wrapping_add(offset),

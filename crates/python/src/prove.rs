@@ -83,7 +83,8 @@ pub fn prove<M: Memory>(ready: &Ready, memory: &M, threads: &[Thread]) -> Result
         return Err(Refusal::NoThread);
     }
     let census = again(|| Census::take(&ready.layout, memory, ready.interpreters_at))?;
-    let mut proof = Proof { ready, memory, census, with_state: 0, checked: 0, frames: 0, odd: Vec::new() };
+    let mut proof =
+        Proof { ready, memory, census, with_state: 0, of_other_number: 0, checked: 0, frames: 0, odd: Vec::new() };
     for thread in threads {
         proof.check(thread)?;
     }
@@ -99,6 +100,8 @@ struct Proof<'a, M> {
     memory: &'a M,
     census: Census,
     with_state: usize,
+    /// Of those, threads whose states have another native id.
+    of_other_number: usize,
     /// Threads whose frames are as they must be, and how many frames.
     checked: usize,
     frames: usize,
@@ -117,10 +120,11 @@ impl<M: Memory> Proof<'_, M> {
         };
         self.check_state(thread, state)?;
         self.with_state += 1;
+        self.of_other_number += usize::from(self.has_other_number(thread, state));
         if let Some(key) = ready.key
             && self.with_state <= SEARCHED
         {
-            self.search(key, thread)?;
+            self.search(key, thread, state)?;
         }
         match self.check_frames(thread, state) {
             Ok(facts) => {
@@ -134,19 +138,29 @@ impl<M: Memory> Proof<'_, M> {
 
     fn check_state(&self, thread: &Thread, state: u64) -> Result<(), LayoutRefusal> {
         let thread_self = self.ready.thread_self(thread.thread_pointer);
-        let identity = ThreadIdentity { thread_self, native: thread.native };
+        let identity = ThreadIdentity { thread_self, native: None };
         let (layout, memory) = (&self.ready.layout, self.memory);
         let check = |census: &Census| check_thread_state(layout, memory, census, state, identity).map(|_| ());
         // threads may have come since the census
         check(&self.census).or_else(|_| again(|| check(&Census::take(layout, memory, self.ready.interpreters_at)?)))
     }
 
-    /// That no other key of the thread leads to a state that passes.
-    fn search(&self, key: u32, thread: &Thread) -> Result<(), Refusal> {
+    /// Whether a state does not have the thread's native id. After a fork that CPython was not told of (a C program's) it is
+    /// that of the thread that forked.
+    fn has_other_number(&self, thread: &Thread, state: u64) -> bool {
+        let number = self.ready.layout.thread.native_thread_id.zip(thread.native);
+        number.is_some_and(|(offset, native)| {
+            self.memory.u64(state.wrapping_add(offset.into())).is_ok_and(|found| found != u64::from(native))
+        })
+    }
+
+    /// That no other key of the thread leads to another state that passes. The same one may be kept by others, too: uWSGI does.
+    fn search(&self, key: u32, thread: &Thread, state: u64) -> Result<(), Refusal> {
         let slots = &self.ready.library.slots;
         for other in (0..u32::from(slots.keys)).filter(|other| *other != key) {
             let Ok(value) = slots.value(self.memory, thread.thread_pointer, other) else { continue };
-            if self.census.interpreter_of(value).is_some() && self.check_state(thread, value).is_ok() {
+            if value != state && self.census.interpreter_of(value).is_some() && self.check_state(thread, value).is_ok()
+            {
                 return Err(Refusal::OtherKey { key, other });
             }
         }
@@ -181,17 +195,24 @@ impl<M: Memory> Proof<'_, M> {
 
     fn note(&self, threads: usize) -> Noted {
         let mut evidence = vec![
-            "thread_id is the thread pointer's, the native id is the thread's, the interpreter lists the state"
-                .to_owned(),
+            "thread_id is the thread pointer's, and the interpreter lists the state".to_owned(),
             format!(
                 "{} frames of {} threads: code objects, names, instructions and ends as they must be",
                 self.frames, self.checked
             ),
         ];
+        if self.ready.layout.thread.native_thread_id.is_some() {
+            let same = self.with_state - self.of_other_number;
+            evidence.push(match self.of_other_number {
+                0 => format!("native id of {same} threads is the thread's"),
+                other => format!("native id of {same} threads is the thread's, of {other} that from before a fork"),
+            });
+        }
         evidence.extend(self.odd.iter().take(3).map(|(tid, refusal)| format!("not so of thread {tid}: {refusal}")));
         if let Some(key) = self.ready.key {
             let keys = self.ready.library.slots.keys;
-            evidence.push(format!("search: of all {keys} keys, only key {key} leads to a state of its thread"));
+            evidence
+                .push(format!("search: of all {keys} keys, none leads a thread to another state than key {key} does"));
         }
         let result = format!("{} of {threads} have a state of their own", self.with_state);
         Noted { step: Step::Threads, result, evidence }

@@ -11,10 +11,10 @@ use crate::{Unreadable, Version};
 pub enum Step {
     /// What the file is, and of which version.
     File,
-    /// Where things lie in its structures.
-    Layout,
     /// Whether it is initialised.
     Runtime,
+    /// Where things lie in its structures.
+    Layout,
     /// Where a thread's state is kept: a key of the C library, or a thread-local variable.
     Place,
     /// From there to the state of a thread.
@@ -40,6 +40,9 @@ impl Step {
 /// An interpreter is not walked.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Refusal {
+    /// Another implementation of Python.
+    #[error("it is {0}, whose structures are not CPython's")]
+    OtherImplementation(&'static str),
     /// Its version is not known.
     #[error("the version is not known: {0}")]
     Version(#[from] VersionRefusal),
@@ -95,8 +98,8 @@ pub enum Refusal {
         /// Threads that were looked at.
         threads: usize,
     },
-    /// Another key of a thread leads to its state, too.
-    #[error("key {key} and key {other} of a thread both hold its state")]
+    /// Another key of a thread leads to another state of the thread.
+    #[error("key {key} and key {other} of a thread hold different states that both are its own")]
     OtherKey {
         /// The one that was found.
         key: u32,
@@ -109,6 +112,7 @@ impl Refusal {
     /// A name that does not change, for programs.
     pub const fn name(&self) -> &'static str {
         match self {
+            Refusal::OtherImplementation(_) => "other-implementation",
             Refusal::Version(_) => "version-unknown",
             Refusal::NoSymbol { .. } => "no-symbol",
             Refusal::Layout(refusal) => layout_name(refusal),
@@ -130,7 +134,7 @@ impl Refusal {
     /// The step at which it comes to that.
     pub const fn step(&self) -> Step {
         match self {
-            Refusal::Version(_) => Step::File,
+            Refusal::OtherImplementation(_) | Refusal::Version(_) => Step::File,
             Refusal::Layout(LayoutRefusal::NotInitialised) => Step::Runtime,
             Refusal::NoSymbol { .. } | Refusal::Layout(_) => Step::Layout,
             Refusal::Code(_) | Refusal::PlaceDisagrees { .. } => Step::Place,
@@ -173,6 +177,9 @@ impl Refusal {
             }
             Refusal::NoSymbol { .. } => {
                 "install or keep the symbols of this file (not stripped, or its exported symbols)"
+            }
+            Refusal::OtherImplementation(_) => {
+                "its native stacks are shown; its Python frames are not known to wholestack"
             }
             Refusal::NoThread => "see the threads below for the reasons",
             Refusal::NoState { .. } => {

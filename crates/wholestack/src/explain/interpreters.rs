@@ -40,23 +40,58 @@ pub(super) struct Found {
     result: Result<Ready, Refusal>,
 }
 
-/// Finds and examines the interpreters of a process, and proves them on these threads.
+/// Finds and examines the interpreters of a process, and proves them on these threads. If none is ready but one may be soon, it
+/// is waited for a little.
 pub(super) fn find(files: &Files, memory: &ProcessMemory, threads: &[Thread]) -> Vec<Found> {
     let loaded = load(files);
     let parsed: Vec<(&Loaded<'_>, PythonFile<'_>)> =
         loaded.iter().filter_map(|loaded| Some((loaded, PythonFile::parse(loaded.image.bytes()).ok()?))).collect();
+    let mut found = find_once(&parsed, memory, threads);
+    for _ in 1..TRIES {
+        let may_be_soon = |found: &Found| found.result.as_ref().is_err_and(Refusal::may_pass);
+        if found.iter().any(|found| found.result.is_ok()) || !found.iter().any(may_be_soon) {
+            break;
+        }
+        std::thread::sleep(PAUSE);
+        found = find_once(&parsed, memory, threads);
+    }
+    found
+}
+
+fn find_once(parsed: &[(&Loaded<'_>, PythonFile<'_>)], memory: &ProcessMemory, threads: &[Thread]) -> Vec<Found> {
     let mut library = None;
     let mut found = Vec::new();
-    for (loaded, file) in &parsed {
-        let Some(identity) = file.identify() else { continue };
-        let library = library.get_or_insert_with(|| library_of(&parsed)).clone();
+    for (loaded, file) in parsed {
+        let Some(identity) = file.identify() else {
+            found.extend(unidentified(loaded, file));
+            continue;
+        };
+        let library = library.get_or_insert_with(|| library_of(parsed)).clone();
         let copies = loaded.biases.iter().map(|bias| {
             let subject = Subject { file, identity: &identity, bias: *bias, memory, library: library.clone() };
-            patiently(loaded, &subject, threads)
+            examine_and_prove(loaded, &subject, threads)
         });
         found.extend(living(copies.collect()));
     }
     found
+}
+
+/// A file that is Python, but not a CPython whose symbols can be found.
+fn unidentified(loaded: &Loaded<'_>, file: &PythonFile<'_>) -> Option<Found> {
+    let refusal = if file.symbol("PyPy_GetVersion").is_some() {
+        Refusal::OtherImplementation("PyPy")
+    } else {
+        // CPython's own since 3.10; stripping leaves the names of sections
+        file.runtime_section()?;
+        Refusal::NoSymbol { symbol: "_PyRuntime" }
+    };
+    Some(Found {
+        file: loaded.mapped.path.clone(),
+        build_id: loaded.mapped.build_id.clone(),
+        version: None,
+        steps: Vec::new(),
+        result: Err(refusal),
+    })
 }
 
 /// Of several copies of a file those that are alive: one may be mapped as data, or be loaded beside it by mistake.
@@ -102,20 +137,7 @@ fn library_of(parsed: &[(&Loaded<'_>, PythonFile<'_>)]) -> Result<Library, Refus
     Err(refusal)
 }
 
-/// Tries again what is not ready yet.
-fn patiently(loaded: &Loaded<'_>, subject: &Subject<'_, ProcessMemory>, threads: &[Thread]) -> Found {
-    let mut found = once(loaded, subject, threads);
-    for _ in 1..TRIES {
-        if !found.result.as_ref().is_err_and(Refusal::may_pass) {
-            break;
-        }
-        std::thread::sleep(PAUSE);
-        found = once(loaded, subject, threads);
-    }
-    found
-}
-
-fn once(loaded: &Loaded<'_>, subject: &Subject<'_, ProcessMemory>, threads: &[Thread]) -> Found {
+fn examine_and_prove(loaded: &Loaded<'_>, subject: &Subject<'_, '_, ProcessMemory>, threads: &[Thread]) -> Found {
     let mut examined = examine(subject);
     let result = examined.result.and_then(|ready| {
         examined.steps.push(prove(&ready, subject.memory, threads)?);
