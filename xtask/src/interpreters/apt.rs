@@ -112,6 +112,7 @@ APT::Architecture "{architecture}";
 APT::Architectures {{ "{architecture}"; }};
 APT::Install-Recommends "false";
 APT::Sandbox::User "root";
+APT::Update::Error-Mode "any";
 Acquire::Languages "none";
 Acquire::Retries "3";
 "#

@@ -32,7 +32,7 @@ Needs apt-get, apt-cache, dpkg-deb and Debian's archive keyring; go for standalo
 No right beyond writing to the directory is needed.";
 
 /// Options of `interpreters`.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Debug, Default)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// Where to put them; without it, `interpreters` in cargo's target directory

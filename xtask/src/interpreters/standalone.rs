@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::require;
-use crate::command::{output, run, shown};
+use crate::command::{run, shown};
 
 /// A library for Go programs that run Python; its versions say which.
 pub const MODULE: &str = "github.com/kluctl/go-embed-python";
@@ -19,7 +19,11 @@ pub fn unpack(version: &str, architecture: &str, place: &Path, workshop: &Path) 
     require(&["go", "gzip"], "install golang-go and gzip")?;
     let mut go = Command::new("go");
     go.args(["mod", "download", "-json", &format!("{MODULE}@{version}")]).env("GOFLAGS", "-mod=mod");
-    let answer: Value = serde_json::from_str(&output(go.current_dir(workshop))?).context("go printed no JSON")?;
+    let answer = go.current_dir(workshop).stdin(Stdio::null()).output().context("go does not start")?;
+    let answer: Value = serde_json::from_slice(&answer.stdout).context("go printed no JSON")?;
+    if let Some(error) = answer["Error"].as_str() {
+        bail!("{}: {error}", shown(&go));
+    }
     let module = Path::new(answer["Dir"].as_str().context("go names no directory")?);
     let data = module.join("python/internal/data").join(format!("linux-{architecture}"));
     let list = std::fs::read(data.join("files.json")).with_context(|| format!("{}", data.display()))?;

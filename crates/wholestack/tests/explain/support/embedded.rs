@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::rc::Rc;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -28,6 +29,9 @@ pub(crate) enum Linking {
 pub(crate) const LINKINGS: [Linking; 5] =
     [Linking::Static, Linking::Hidden, Linking::Stripped, Linking::Shared, Linking::Loaded];
 
+/// Modes of `embed.c` that do not wait; it tells what each is.
+pub(crate) const MODES: [&str; 4] = ["plain", "again", "beside", "within"];
+
 /// Cases for an interpreter without extension modules, or without source files.
 pub(crate) const PLAIN: &[&str] = &["worker", "sleeper", "deep", "re_entries", "yield_from", "methods"];
 
@@ -37,13 +41,13 @@ pub(crate) struct Embedding {
     linking: Linking,
     library: PathBuf,
     home: String,
-    directory: TempDir,
+    directory: Rc<TempDir>,
 }
 
 impl Embedding {
     /// Builds it; an error says what is missing.
     pub(crate) fn build(interpreter: &Interpreter, linking: Linking) -> Result<Embedding, String> {
-        let directory = tempfile::tempdir().expect("a temporary directory");
+        let directory = Rc::new(tempfile::tempdir().expect("a temporary directory"));
         let program = directory.path().join("embed");
         let says = configuration(interpreter)?;
         let text = |name: &str| says[name].as_str().unwrap_or_default().to_owned();
@@ -74,7 +78,7 @@ impl Embedding {
 
     fn command(&self, mode: &str, cases: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
-        command.arg(mode).arg(code(cases)).arg(&self.library).env("PYTHONHOME", &self.home);
+        command.arg(mode).arg(code(cases, self.before())).arg(&self.library).env("PYTHONHOME", &self.home);
         command
     }
 
@@ -83,10 +87,15 @@ impl Embedding {
         if matches!(self.linking, Linking::Hidden | Linking::Stripped) { PLAIN } else { &[] }
     }
 
-    /// Parks in one of the modes that `embed.c` has.
-    pub(crate) fn park(self, mode: &str) -> Parked {
+    /// What runs before: those of pyenv's extension modules that were linked to a libpython would bring a second one.
+    fn before(&self) -> &'static str {
+        if self.cases().is_empty() { "" } else { "sys.path = [path for path in sys.path if 'dynload' not in path]; " }
+    }
+
+    /// Parks in one of [`MODES`].
+    pub(crate) fn park(&self, mode: &str) -> Parked {
         let command = self.command(mode, self.cases());
-        Parked::start(command).keeping(self.directory)
+        Parked::start(command).keeping(self.directory.clone())
     }
 
     /// Starts without Python being initialised, or even loaded; keep the embedding as long.
@@ -95,12 +104,12 @@ impl Embedding {
     }
 }
 
-/// Python code that parks as `park.py` does, for programs that run code.
-pub(crate) fn code(cases: &[&str]) -> String {
+/// Python code that parks as `park.py` does, for programs that run code; other code, which has `sys`, goes before.
+pub(crate) fn code(cases: &[&str], before: &str) -> String {
     let directory = workloads();
     let arguments: String = cases.iter().map(|case| format!(", '{case}'")).collect();
     format!(
-        "import sys; sys.argv = ['park.py'{arguments}]; sys.path.insert(0, '{0}'); import runpy; \
+        "import sys; {before}sys.argv = ['park.py'{arguments}]; sys.path.insert(0, '{0}'); import runpy; \
          runpy.run_path('{0}/park.py', run_name='__main__')",
         directory.display()
     )

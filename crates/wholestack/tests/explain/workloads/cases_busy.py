@@ -1,7 +1,5 @@
 """Threads that use their CPU: in C with the GIL, in C without it, and in Python. Their line stays what it is."""
-import hashlib
 import re
-import zlib
 
 from parking import case
 
@@ -22,8 +20,10 @@ def sorting():
     # fmt: on
 
 
-@case(group="busy", mark="# STAYS")
+@case(group="busy", mark="# STAYS", needs=("zlib",))
 def compressing():
+    import zlib
+
     data = bytes(range(256)) * 4096
     # fmt: off
     while zlib.compress(data): pass  # STAYS
@@ -32,6 +32,8 @@ def compressing():
 
 @case(group="busy", mark="# STAYS")
 def hashing():
+    import hashlib
+
     data = bytes(10 ** 7)
     # fmt: off
     while hashlib.sha256(data): pass  # STAYS

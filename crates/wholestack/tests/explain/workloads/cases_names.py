@@ -6,6 +6,7 @@ import shutil
 import sys
 import tempfile
 import types
+import warnings
 
 from parking import SOURCES, case, hold, run
 
@@ -111,6 +112,7 @@ def legacy_strings():
     """Strings of the old kind, whose characters lie elsewhere, as old extensions make them."""
     import ctypes
 
+    warnings.simplefilter("ignore")
     api = ctypes.pythonapi
     new, address = api.PyUnicode_FromUnicode, api.PyUnicode_AsUnicode
     new.restype, address.restype = ctypes.py_object, ctypes.c_void_p

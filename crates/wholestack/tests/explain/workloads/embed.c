@@ -102,7 +102,7 @@ int main(int count, char **arguments) {
     load(path);
     python.initialize(0);
     if (strcmp(mode, "again") == 0) {
-        if (python.run("import threading, json", 0) != 0 || python.finalize() != 0) die("the first time failed");
+        if (python.run("import _thread", 0) != 0 || python.finalize() != 0) die("the first time failed");
         python.initialize(0);
     }
     if (strcmp(mode, "beside") == 0) start_threads();

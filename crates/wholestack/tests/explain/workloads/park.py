@@ -12,7 +12,7 @@ import threading
 import parking
 from parking import go, hold, say
 
-GROUPS = "asyncio busy calls interpreters lines names native process".split()
+MODULES = "calls asyncio busy interpreters lines names native process".split()
 
 
 def interpreter(left_out):
@@ -31,14 +31,17 @@ def interpreter(left_out):
     )
 
 
-def load():
-    """Imports the modules of cases; gives the names of those for which this interpreter lacks a module."""
+def load(words):
+    """Imports the modules of cases, until there is a case for every word; gives the names of those for which this
+    interpreter lacks a module."""
     lacking = []
-    for group in GROUPS:
+    for module in ["cases_" + name for name in MODULES]:
+        if words and all(word in parking.CASES for word in words):
+            break
         try:
-            __import__("cases_" + group)
+            __import__(module)
         except ImportError:
-            lacking.append("cases_" + group)
+            lacking.append(module)
     return lacking
 
 
@@ -62,11 +65,12 @@ def reporter(cases, itself):
 
 
 def main():
-    lacking = load()
+    words = [word for word in sys.argv[1:] if word != "--list"]
+    lacking = load(words)
     if "--list" in sys.argv:
         print("\n".join("%s %s" % (case.group, case.name) for case in parking.CASES.values() if case.possible))
         return
-    cases = chosen(sys.argv[1:])
+    cases = chosen(words)
     say(interpreter=interpreter(lacking + [case.name for case in cases if not case.possible]))
     cases = [case for case in cases if case.possible]
     threading.stack_size(8 << 20)

@@ -54,6 +54,7 @@ class Case:
         except BaseException:
             sys.stderr.write("case %s\n" % self.name)
             traceback.print_exc()
+            sys.stderr.flush()
             os._exit(1)
 
     def is_parked(self, frames):
@@ -88,15 +89,20 @@ def has(module):
     return True
 
 
-def native_id():
-    """The kernel's id of this thread, if it can be had."""
+def call_for_native_id():
+    """What gives the kernel's id of a thread, or None if it cannot be had."""
     if hasattr(threading, "get_native_id"):
-        return threading.get_native_id()
+        return threading.get_native_id
     if not has("ctypes"):
-        return None
+        return lambda: None
     import ctypes
 
-    return ctypes.CDLL(None).syscall({"x86_64": 186, "aarch64": 178}[os.uname().machine])
+    number = {"x86_64": 186, "aarch64": 178}[os.uname().machine]
+    return lambda: ctypes.CDLL(None).syscall(number)
+
+
+# once, since old versions do not bear a failing import in two threads
+native_id = call_for_native_id()
 
 
 def stack_of(frame):
