@@ -14,6 +14,7 @@ use crate::build_bpf;
 use crate::command::{self, cargo, is_root, program};
 use crate::fuzz;
 use crate::install::Privilege;
+use crate::interpreters;
 use crate::tree;
 use harness::{Counts, Skip};
 use summary::Summary;
@@ -44,6 +45,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let privilege = if arguments.fast { None } else { Privilege::here() };
     if !arguments.fast && !arguments.no_install {
         step(&mut summary, "packages", needs::install);
+        interpreters(&mut summary, arguments);
     }
     let missing = needs::missing();
     missing.iter().for_each(|need| summary.lacks(need));
@@ -62,6 +64,23 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     match summary.verdict(arguments.deny_skips) {
         None => Ok(()),
         Some(why) => bail!("{why}"),
+    }
+}
+
+/// Gets what the tests of `explain` compare with; where that is not possible, as without a network, they skip it.
+fn interpreters(summary: &mut Summary, arguments: &Arguments) {
+    let name = "interpreters";
+    if !arguments.package.is_empty() && !arguments.package.iter().any(|package| package == "wholestack") {
+        return;
+    }
+    println!("\n== {name}");
+    let start = Instant::now();
+    match interpreters::run(&interpreters::Arguments::default()) {
+        Ok(()) => summary.step(name, start.elapsed(), true),
+        Err(error) => {
+            let skipped = vec![Skip::new("", &format!("{error:#}"))];
+            summary.tests(name, start.elapsed(), Counts { skipped, ..Counts::default() });
+        }
     }
 }
 
