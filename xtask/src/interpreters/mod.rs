@@ -116,6 +116,12 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
+/// Gets those of the newest Debian for this architecture, which takes seconds.
+pub fn get_newest() -> Result<()> {
+    let name = if cfg!(target_arch = "aarch64") { "sid-arm64" } else { "sid-amd64" };
+    run(&Arguments { only: vec![name.to_owned()], ..Arguments::default() })
+}
+
 fn wanted(only: &[String]) -> Result<Vec<&'static Bundle>> {
     for name in only {
         if !BUNDLES.iter().any(|bundle| bundle.name == name) {

@@ -27,7 +27,7 @@ pub fn builds() -> impl Iterator<Item = Build> {
     let mut roots = vec![PathBuf::from("/"), PathBuf::from("/usr/lib/google-cloud-sdk/platform/bundledpythonunix")];
     match std::env::var_os("WHOLESTACK_PYTHON_TREES") {
         Some(trees) => roots.extend(entries(Path::new(&trees))),
-        None => println!("SKIPPED: WHOLESTACK_PYTHON_TREES names no directory of unpacked packages"),
+        None => println!("NOT HERE: WHOLESTACK_PYTHON_TREES names no directory of unpacked packages"),
     }
     for root in roots {
         let here = ["", "usr/bin", "usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "bin", "lib"];
@@ -89,7 +89,7 @@ pub fn compilers() -> Vec<&'static Compiler> {
         let made = run(compiler, &source, &directory.path().join("empty"), &[]);
         if let Err(reason) = &made {
             let architecture = if compiler.aarch64 { "aarch64" } else { "x86_64" };
-            println!("SKIPPED: {} does not make programs for {architecture}: {reason}", compiler.name);
+            println!("NOT HERE: {} does not make programs for {architecture}: {reason}", compiler.name);
         }
         made.is_ok()
     };
@@ -104,7 +104,7 @@ pub fn compile(compiler: &Compiler, flags: &[&str]) -> Option<Vec<u8>> {
     match run(compiler, &source, &output, flags) {
         Ok(()) => Some(std::fs::read(output).expect("what was made")),
         Err(reason) => {
-            println!("SKIPPED: {} {}: {reason}", compiler.name, flags.join(" "));
+            println!("NOT HERE: {} {}: {reason}", compiler.name, flags.join(" "));
             None
         }
     }
