@@ -167,9 +167,12 @@ fn check<M: Memory>(subject: &Subject<'_, '_, M>, layout: &Layout, notes: &mut V
 const KEY_IN_TSS: u32 = 4;
 
 fn place<M: Memory>(subject: &Subject<'_, '_, M>, layout: &Layout, notes: &mut Vec<Noted>) -> Result<Place, Refusal> {
-    let Derived { place, findings, refused } = derive(subject.file)?;
+    let derived = derive(subject.file)?;
+    let confirmed = derived.is_confirmed();
+    let Derived { place, findings, refused } = derived;
     let mut evidence: Vec<String> = findings.iter().map(|finding| format!("code: {finding}")).collect();
     evidence.extend(refused.iter().map(|refused| format!("code: {refused}")));
+    let mut tabled = false;
     if let (Place::Key { at, .. }, Some(expected)) = (place, layout.runtime.auto_tss_key) {
         let in_runtime = match at {
             Location::File { in_runtime, .. } => in_runtime,
@@ -178,7 +181,11 @@ fn place<M: Memory>(subject: &Subject<'_, '_, M>, layout: &Layout, notes: &mut V
         if in_runtime != Some(u64::from(expected + KEY_IN_TSS)) {
             return Err(Refusal::PlaceDisagrees { place, version: layout.version, expected: expected + KEY_IN_TSS });
         }
+        tabled = true;
         evidence.push(format!("table of {}: autoTSSkey at _PyRuntime+{expected}, key 4 bytes behind", layout.version));
+    }
+    if !confirmed && !tabled {
+        return Err(Refusal::OneSource(place));
     }
     notes.push(Noted { step: Step::Place, result: place.to_string(), evidence });
     Ok(place)

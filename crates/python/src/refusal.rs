@@ -58,6 +58,9 @@ pub enum Refusal {
     /// The code does not say where a thread's state is kept.
     #[error("the code does not say where the thread state is kept: {0}")]
     Code(#[from] CodeRefusal),
+    /// Only one function says where a thread's state is kept, and no table does.
+    #[error("one function alone says {0}, and no table of this version confirms it")]
+    OneSource(Place),
     /// The code says something else than the table of its version.
     #[error("the code says {place}, the structures of {version} say _PyRuntime+{expected}")]
     PlaceDisagrees {
@@ -117,6 +120,7 @@ impl Refusal {
             Refusal::NoSymbol { .. } => "no-symbol",
             Refusal::Layout(refusal) => layout_name(refusal),
             Refusal::Code(_) => "code-not-understood",
+            Refusal::OneSource(_) => "one-source",
             Refusal::PlaceDisagrees { .. } => "place-disagrees",
             Refusal::Unreadable(_) => "unreadable",
             Refusal::NoLibrary => "no-c-library",
@@ -137,7 +141,7 @@ impl Refusal {
             Refusal::OtherImplementation(_) | Refusal::Version(_) => Step::File,
             Refusal::Layout(LayoutRefusal::NotInitialised) => Step::Runtime,
             Refusal::NoSymbol { .. } | Refusal::Layout(_) => Step::Layout,
-            Refusal::Code(_) | Refusal::PlaceDisagrees { .. } => Step::Place,
+            Refusal::Code(_) | Refusal::OneSource(_) | Refusal::PlaceDisagrees { .. } => Step::Place,
             Refusal::Unreadable(_)
             | Refusal::NoLibrary
             | Refusal::Slots(_)

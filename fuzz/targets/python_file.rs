@@ -1,0 +1,25 @@
+//! What a file says of itself as a Python, and what its code says when it is carried out symbolically: any file, and real code
+//! in which bytes were changed.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use python::code::{Function, derive, evaluate};
+use python::file::PythonFile;
+use python::slot;
+
+/// Bytes of a changed body that are evaluated.
+const BODY: usize = 4096;
+
+fuzz_target!(|bytes: &[u8]| {
+    let _ = slot::read(bytes);
+    let Ok(file) = PythonFile::parse(bytes) else { return };
+    let _ = file.identify();
+    let derived = derive(&file).map(|derived| derived.place);
+    // the same bytes give the same answer
+    assert_eq!(derive(&file).map(|derived| derived.place).ok(), derived.ok());
+    for function in Function::ALL {
+        let Some(symbol) = file.symbol(function.name()) else { continue };
+        let length = bytes.len().min(BODY);
+        let _ = evaluate(&file.patched(symbol.address, &bytes[bytes.len() - length..]), function);
+    }
+});
