@@ -15,8 +15,8 @@ pub const MAX_STACK: u64 = 16 << 20;
 const LONGEST: Duration = Duration::from_millis(20);
 /// Bytes below the stack pointer that a function may use without moving it (the red zone of the x86_64 ABI).
 const RED_ZONE: u64 = 128;
-/// Bytes that are read at once.
-const PIECE: usize = 256 << 10;
+/// Bytes that are read at once; where not all of them can be read, a page of the smallest size.
+const PIECES: [usize; 2] = [256 << 10, 4 << 10];
 
 /// What was taken of a thread.
 pub struct Captured<R> {
@@ -54,19 +54,24 @@ pub fn capture<R>(
     })
 }
 
-/// The memory from `begin` to the end of its mapping, as far as it can be read.
+/// The memory from `begin` to the end of its mapping, as far as it can be read. Stacks may lie in one mapping, with guard pages
+/// between them that /proc does not show (`MADV_GUARD_INSTALL` of Linux 6.13, which glibc uses from 2.42 on).
 fn stack(memory: &ProcessMemory, ranges: &[MappedRange], begin: u64) -> Vec<u8> {
     let after = ranges.partition_point(|range| range.start <= begin);
     let Some(range) = ranges[..after].last().filter(|range| begin < range.end) else { return Vec::new() };
     let length = (range.end - begin).min(MAX_STACK) as usize;
     let mut bytes = vec![0; length];
     let mut filled = 0;
-    while filled < length {
-        let end = length.min(filled + PIECE);
-        if memory.read(begin + filled as u64, &mut bytes[filled..end]).is_err() {
-            break;
+    for piece in PIECES {
+        while filled < length {
+            // up to a page's end, since a guard begins with a page
+            let at = begin + filled as u64;
+            let end = length.min(filled + piece - at as usize % piece);
+            if memory.read(at, &mut bytes[filled..end]).is_err() {
+                break;
+            }
+            filled = end;
         }
-        filled = end;
     }
     bytes.truncate(filled);
     bytes
