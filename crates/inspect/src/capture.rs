@@ -1,6 +1,6 @@
 //! Taking a thread's registers and stack while it is held.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use abi::record::{REGISTERS, Registers};
 use processes::MappedRange;
@@ -12,7 +12,9 @@ use crate::ThreadStack;
 /// Bytes of stack that are taken at most, from the innermost frame on.
 pub const MAX_STACK: u64 = 16 << 20;
 /// A thread goes on after this time, whatever has been read by then.
-const LONGEST: Duration = Duration::from_millis(20);
+const LONGEST: Duration = Duration::from_millis(50);
+/// The caller's function has this much of it; what is left is for the stack.
+const SHARE: Duration = Duration::from_millis(30);
 /// Bytes below the stack pointer that a function may use without moving it (the red zone of the x86_64 ABI).
 const RED_ZONE: u64 = 128;
 /// Bytes that are read at once; where not all of them can be read, a page of the smallest size.
@@ -28,8 +30,8 @@ pub struct Captured<R> {
     pub value: R,
 }
 
-/// Holds a thread, takes its registers and stack, and calls `look` before it lets the thread go. `ranges` are all mappings of
-/// the process, sorted.
+/// Holds a thread, calls `look` with its registers and the moment by which that must be done, and takes its registers and
+/// stack before it lets the thread go. `ranges` are all mappings of the process, sorted.
 ///
 /// # Errors
 /// If it cannot be held; then nothing was done.
@@ -37,9 +39,10 @@ pub fn capture<R>(
     tid: u32,
     memory: &ProcessMemory,
     ranges: &[MappedRange],
-    look: impl FnOnce(&ThreadRegisters) -> R,
+    look: impl FnOnce(&ThreadRegisters, Instant) -> R,
 ) -> Result<Held<Captured<R>>, ThreadProblem> {
     with_stopped(tid, Patience::default(), LONGEST, |registers| {
+        let value = look(registers, Instant::now() + SHARE);
         let stack_begin = registers.sp().saturating_sub(RED_ZONE) & !7;
         Captured {
             thread_pointer: registers.thread_pointer,
@@ -49,7 +52,7 @@ pub fn capture<R>(
                 stack: stack(memory, ranges, stack_begin),
                 code_mask: 0,
             },
-            value: look(registers),
+            value,
         }
     })
 }

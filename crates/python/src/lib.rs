@@ -17,6 +17,7 @@ pub mod memory;
 pub mod prove;
 pub mod refusal;
 pub mod slot;
+pub mod snapshot;
 pub mod stack;
 pub mod strings;
 pub mod version;

@@ -1,5 +1,6 @@
 //! The proof on the threads of a live process: that the way leads each to its own state, and nowhere else.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use abi::python::Fault;
@@ -33,26 +34,60 @@ pub struct Thread {
     pub thread_pointer: u64,
 }
 
-/// The states of a thread, the one that its slot leads to first; others are those of sub-interpreters that it is in.
-///
-/// # Errors
-/// Why there is none.
-pub fn states<M: Memory>(ready: &Ready, memory: &M, all: &[u64], thread_pointer: u64) -> Result<Vec<u64>, Fault> {
-    let first = state_of(&mut Words(memory), &ready.facts, thread_pointer)?;
-    let thread_self = ready.thread_self(thread_pointer);
-    let of_thread =
-        |state: u64| memory.u64(state.wrapping_add(ready.layout.thread.thread_id.into())) == Ok(thread_self);
-    let others = all.iter().copied().filter(|state| *state != first && of_thread(*state));
-    Ok(std::iter::once(first).chain(others).collect())
+/// The thread states of a process, by what `pthread_self` gives in their threads.
+#[derive(Clone, Debug, Default)]
+pub struct States {
+    by_thread: HashMap<u64, Vec<Listed>>,
 }
 
-/// All thread states of an interpreter's runtime.
-///
-/// # Errors
-/// If the lists cannot be followed.
-pub fn all_states<M: Memory>(ready: &Ready, memory: &M) -> Result<Vec<u64>, Refusal> {
-    let census = again(|| Census::take(&ready.layout, memory, ready.interpreters_at))?;
-    Ok(census.interpreters.into_iter().flat_map(|interpreter| interpreter.threads).collect())
+/// A listed thread state.
+#[derive(Clone, Copy, Debug)]
+struct Listed {
+    state: u64,
+    interpreter: u64,
+}
+
+impl States {
+    /// Those that the interpreters of a runtime list now.
+    ///
+    /// # Errors
+    /// If the lists cannot be followed.
+    pub fn list<M: Memory>(ready: &Ready, memory: &M) -> Result<States, Refusal> {
+        let census = again(|| Census::take(&ready.layout, memory, ready.interpreters_at))?;
+        let mut states = States::default();
+        for interpreter in census.interpreters {
+            for state in interpreter.threads {
+                let Ok(owner) = memory.u64(state.wrapping_add(ready.layout.thread.thread_id.into())) else { continue };
+                let listed = Listed { state, interpreter: interpreter.address };
+                states.by_thread.entry(owner).or_default().push(listed);
+            }
+        }
+        Ok(states)
+    }
+
+    /// The states of a thread that does not run, the one that its slot leads to first; others are those of further
+    /// interpreters that it is in. Of one interpreter a thread has one: another is that of a thread that is gone, where
+    /// this one's stack lies now.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn of_thread<M: Memory>(&self, ready: &Ready, memory: &M, thread_pointer: u64) -> Result<Vec<u64>, Fault> {
+        let first = state_of(&mut Words(memory), &ready.facts, thread_pointer)?;
+        let field = |state: u64, offset: u32| memory.u64(state.wrapping_add(offset.into())).ok();
+        let interpreter = field(first, ready.layout.thread.interp);
+        let number = ready.layout.thread.native_thread_id;
+        let number_of = |state: u64| number.and_then(|offset| field(state, offset));
+        let mut found = vec![first];
+        let mut seen: Vec<Option<u64>> = vec![interpreter];
+        for listed in self.by_thread.get(&ready.thread_self(thread_pointer)).into_iter().flatten() {
+            let is_other = !seen.contains(&Some(listed.interpreter)) && number_of(listed.state) == number_of(first);
+            if is_other {
+                seen.push(Some(listed.interpreter));
+                found.push(listed.state);
+            }
+        }
+        Ok(found)
+    }
 }
 
 /// Tries again what may have changed under the look.
@@ -83,10 +118,24 @@ pub fn prove<M: Memory>(ready: &Ready, memory: &M, threads: &[Thread]) -> Result
         return Err(Refusal::NoThread);
     }
     let census = again(|| Census::take(&ready.layout, memory, ready.interpreters_at))?;
-    let mut proof =
-        Proof { ready, memory, census, with_state: 0, of_other_number: 0, checked: 0, frames: 0, odd: Vec::new() };
+    let mut proof = Proof {
+        ready,
+        memory,
+        census,
+        with_state: 0,
+        of_other_number: 0,
+        checked: 0,
+        frames: 0,
+        odd: Vec::new(),
+        strange: Vec::new(),
+    };
     for thread in threads {
         proof.check(thread)?;
+    }
+    if proof.strange.len() > proof.with_state
+        && let Some(refusal) = proof.strange.pop()
+    {
+        return Err(refusal.into());
     }
     if proof.with_state == 0 {
         return Err(Refusal::NoState { threads: threads.len() });
@@ -107,6 +156,8 @@ struct Proof<'a, M> {
     frames: usize,
     /// Threads whose frames are not.
     odd: Vec<(u32, LayoutRefusal)>,
+    /// What threads have in place of a state.
+    strange: Vec<LayoutRefusal>,
 }
 
 impl<M: Memory> Proof<'_, M> {
@@ -116,7 +167,11 @@ impl<M: Memory> Proof<'_, M> {
             Ok(state) => state,
             // it has never run Python, or ended meanwhile
             Err(Fault::NoState | Fault::SlotUnreadable | Fault::StateUnreadable) => return Ok(()),
-            Err(fault) => return Err(LayoutRefusal::Chain { frames: 0, fault }.into()),
+            // something else under the key: another C library's, in a namespace of its own (dlmopen)
+            Err(fault) => {
+                self.strange.push(LayoutRefusal::Chain { frames: 0, fault });
+                return Ok(());
+            }
         };
         self.check_state(thread, state)?;
         self.with_state += 1;

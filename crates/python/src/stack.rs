@@ -1,43 +1,53 @@
-//! The Python stack of a thread: taken while the thread is held, named afterwards.
+//! The Python stack of a thread.
+
+use std::collections::HashMap;
+use std::time::Instant;
 
 use abi::python::Fault;
 use walk::cpython::{Chain, Step};
 
-use crate::code_object::{CodeLayout, CodeObject, check};
+use crate::code_object::{CodeObject, GarbledCode};
 use crate::layout::frames::Words;
-use crate::lines::Line;
-use crate::strings::StringLayout;
+use crate::snapshot::Snapshot;
 use crate::{Memory, Ready};
 
 /// Frames of a stack at most.
 pub const MAX_FRAMES: u32 = 1 << 16;
+/// So many frames are read between two looks at the clock.
+const BETWEEN_LOOKS: usize = 64;
 
-/// A frame as it was found.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct RawFrame {
-    /// Address of its code object.
-    pub code: u64,
-    /// What the frame keeps of its instruction.
-    pub lasti: u64,
-    /// By which the code object is known again, see [`check`].
-    pub check: Option<u16>,
-}
-
-/// A stack as it was found, innermost frame first.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct RawStack {
+/// A stack as it was taken, innermost frame first, with all that names need: a frame keeps its code object alive, but only as long
+/// as the frame is there.
+pub struct Taken {
     /// Address of the thread state.
     pub state: u64,
-    /// Its frames.
-    pub frames: Vec<RawFrame>,
+    frames: Vec<RawFrame>,
+    codes: HashMap<u64, Result<CodeObject, GarbledCode>>,
     /// Why it ends before its outermost frame.
-    pub fault: Option<Fault>,
+    pub end: End,
+}
+
+/// How a stack ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// With its outermost frame.
+    Whole,
+    /// It cannot be followed.
+    Fault(Fault),
+    /// Time was over.
+    TooLong,
+}
+
+#[derive(Clone, Copy)]
+struct RawFrame {
+    code: u64,
+    lasti: u64,
 }
 
 /// A frame with its name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Frame {
-    /// `co_qualname`, or `co_name` before 3.11; what is wrong, in brackets, if the code object is not there any more.
+    /// `co_qualname`, or `co_name` before 3.11; what is wrong, in brackets, if the code object cannot be read.
     pub name: String,
     /// `co_filename`, as the compiler was given it.
     pub path: String,
@@ -47,71 +57,42 @@ pub struct Frame {
     pub line: Option<u32>,
 }
 
-/// Takes the stack of a thread state.
-pub fn take<M: Memory>(ready: &Ready, memory: &M, state: u64) -> RawStack {
-    let layout = ready.layout.code_layout(ready.types.code);
-    let mut stack = RawStack { state, frames: Vec::new(), fault: None };
-    for step in Chain::new(&mut Words(memory), &ready.facts, state, MAX_FRAMES) {
-        match step {
-            Ok(Step::Python { frame, .. }) => {
-                let check = check_of(memory, frame.code, &layout);
-                stack.frames.push(RawFrame { code: frame.code, lasti: frame.lasti, check });
+impl Taken {
+    /// Takes the stack of a thread state. To be right, the thread must not run meanwhile: not after `deadline`.
+    pub fn take<M: Memory>(ready: &Ready, memory: &M, state: u64, deadline: Instant) -> Taken {
+        let memory = &Snapshot::new(memory);
+        let (layout, strings) = (ready.layout.code_layout(ready.types.code), ready.layout.string_layout(&ready.types));
+        let mut taken = Taken { state, frames: Vec::new(), codes: HashMap::new(), end: End::Whole };
+        for step in Chain::new(&mut Words(memory), &ready.facts, state, MAX_FRAMES) {
+            match step {
+                Ok(Step::Python { frame, .. }) => {
+                    taken.frames.push(RawFrame { code: frame.code, lasti: frame.lasti });
+                    let read = || CodeObject::read(memory, frame.code, &layout, &strings);
+                    taken.codes.entry(frame.code).or_insert_with(read);
+                }
+                Ok(Step::Shim(_)) => {}
+                Err(fault) => taken.end = End::Fault(fault),
             }
-            Ok(Step::Shim(_)) => {}
-            Err(fault) => stack.fault = Some(fault),
+            if taken.frames.len().is_multiple_of(BETWEEN_LOOKS) && Instant::now() >= deadline {
+                taken.end = End::TooLong;
+                break;
+            }
         }
-    }
-    stack
-}
-
-/// Bytes within which a code object has the numbers that tell it from others.
-const HEAD: usize = 128;
-
-/// The check value of a code object, by one read.
-fn check_of(memory: &impl Memory, code: u64, layout: &CodeLayout) -> Option<u16> {
-    let mut head = [0; HEAD];
-    memory.read(code, &mut head).ok()?;
-    let number = |offset: u64| {
-        let at = usize::try_from(offset).ok()?;
-        head.get(at..)?.first_chunk::<4>().map(|bytes| u32::from_le_bytes(*bytes))
-    };
-    Some(check(
-        number(layout.co_argcount)?,
-        number(layout.co_kwonlyargcount)?,
-        number(layout.co_flags)?,
-        number(layout.co_firstlineno)?,
-    ))
-}
-
-/// Names frames, as long as their code objects are there.
-pub struct Namer<'a, M> {
-    memory: &'a M,
-    code: CodeLayout,
-    strings: StringLayout,
-}
-
-impl<'a, M: Memory> Namer<'a, M> {
-    /// A namer for an interpreter.
-    pub fn new(ready: &Ready, memory: &'a M) -> Namer<'a, M> {
-        let code = ready.layout.code_layout(ready.types.code);
-        Namer { memory, code, strings: ready.layout.string_layout(&ready.types) }
+        taken
     }
 
-    /// Names a frame.
-    pub fn name(&self, frame: &RawFrame) -> Frame {
-        match CodeObject::read(self.memory, frame.code, &self.code, &self.strings) {
-            Ok(code) if frame.check == Some(code.check()) => Frame {
-                line: match code.line_of(frame.lasti) {
-                    Line::Number(line) => Some(line),
-                    Line::Absent | Line::Unknown => None,
-                },
+    /// Its frames, named.
+    pub fn frames(&self) -> impl Iterator<Item = Frame> {
+        self.frames.iter().map(|frame| match self.codes.get(&frame.code) {
+            Some(Ok(code)) => Frame {
+                line: code.line_of(frame.lasti).number(),
                 first_line: code.first_line,
                 name: code.name.to_string(),
                 path: code.path.to_string(),
             },
-            Ok(_) => nameless("[python: code object gone]".to_owned()),
-            Err(error) => nameless(format!("[python: {error}]")),
-        }
+            Some(Err(error)) => nameless(format!("[python: {error}]")),
+            None => nameless("[python: code object not read]".to_owned()),
+        })
     }
 }
 

@@ -19,6 +19,8 @@ use super::report;
 const TRIES: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(100);
 
+const CPYTHON: &str = "CPython";
+
 /// Copies of a file that are looked at, at most.
 const MAX_COPIES: usize = 8;
 
@@ -33,6 +35,7 @@ struct Loaded<'a> {
 
 /// An interpreter, as far as it got.
 pub(super) struct Found {
+    runtime: &'static str,
     file: String,
     build_id: Option<String>,
     version: Option<Version>,
@@ -78,14 +81,15 @@ fn find_once(parsed: &[(&Loaded<'_>, PythonFile<'_>)], memory: &ProcessMemory, t
 
 /// A file that is Python, but not a CPython whose symbols can be found.
 fn unidentified(loaded: &Loaded<'_>, file: &PythonFile<'_>) -> Option<Found> {
-    let refusal = if file.symbol("PyPy_GetVersion").is_some() {
-        Refusal::OtherImplementation("PyPy")
+    let (runtime, refusal) = if file.symbol("PyPy_GetVersion").is_some() {
+        ("PyPy", Refusal::OtherImplementation("PyPy"))
     } else {
         // CPython's own since 3.10; stripping leaves the names of sections
         file.runtime_section()?;
-        Refusal::NoSymbol { symbol: "_PyRuntime" }
+        (CPYTHON, Refusal::NoSymbol { symbol: "_PyRuntime" })
     };
     Some(Found {
+        runtime,
         file: loaded.mapped.path.clone(),
         build_id: loaded.mapped.build_id.clone(),
         version: None,
@@ -144,6 +148,7 @@ fn examine_and_prove(loaded: &Loaded<'_>, subject: &Subject<'_, '_, ProcessMemor
         Ok(ready)
     });
     Found {
+        runtime: CPYTHON,
         file: loaded.mapped.path.clone(),
         build_id: loaded.mapped.build_id.clone(),
         version: examined.version,
@@ -171,7 +176,7 @@ impl Found {
             remedy: refusal.remedy().to_owned(),
         });
         report::Interpreter {
-            runtime: "CPython",
+            runtime: self.runtime,
             version: self.version.map(|version| version.to_string()),
             file: self.file.clone(),
             build_id: self.build_id.clone(),

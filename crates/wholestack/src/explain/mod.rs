@@ -13,7 +13,7 @@ use inspect::Files;
 use processes::maps::{self, MapsEnd, Wanted};
 use processes::memory::{MemoryProblem, ProcessMemory};
 use processes::target::{Target, TargetProblem, check_target};
-use processes::{MAX_RANGES, MappedRange, Proc};
+use processes::{MAX_RANGES, MappedRange, Proc, RangeKind};
 
 use self::interpreters::Found;
 use self::report::{Process, Report};
@@ -43,11 +43,23 @@ struct Subject {
     files: Files,
 }
 
+impl Subject {
+    /// Whether the program that it ran is gone: nothing of its memory can be read any more.
+    fn is_replaced(&self) -> bool {
+        let readable = self.ranges.iter().find(|range| range.readable && range.kind() == RangeKind::File);
+        readable.is_some_and(|range| self.memory.read(range.start, &mut [0]).is_err())
+    }
+}
+
 fn gather(options: &Explain) -> Result<Report, Failure> {
     let subject = open(options.pid)?;
     let tids = tids(options.pid)?;
     let interpreters = interpreters::find(&subject.files, &subject.memory, &threads::identify(&tids));
     let threads = if options.no_stacks { Vec::new() } else { threads::look(&subject, &tids, &interpreters) };
+    if subject.is_replaced() {
+        let message = format!("process {} has ended or replaced its program while it was looked at", options.pid);
+        return Err(Failure::target(message).with_remedy("run it again"));
+    }
     Ok(Report {
         process: describe(&subject.target),
         interpreters: interpreters.iter().map(Found::report).collect(),

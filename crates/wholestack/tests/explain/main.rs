@@ -8,6 +8,7 @@ mod support;
 
 mod explained;
 mod harmless;
+mod moving;
 mod programs;
 mod refused;
 mod stacks;
