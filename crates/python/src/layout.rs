@@ -25,6 +25,8 @@ mod refusal;
 pub use measured::{Code, Frame, Interpreter, Object, Runtime, Text, Thread, Type};
 pub use refusal::LayoutRefusal;
 
+pub use crate::lines::lasti::Lasti;
+
 use abi::python::{NONE, Python, Slot, flags, run};
 use objects::Architecture;
 
@@ -35,19 +37,6 @@ use crate::version::Level;
 const FREE_THREADED: u8 = 13;
 /// Bytes that the header of an object is longer without a GIL.
 const FREE_THREADED_HEADER: u32 = 16;
-
-/// What a frame notes of its current instruction.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Lasti {
-    /// Up to 3.9: `f_lasti`, its offset in the code in bytes; -1 before the first.
-    Bytes,
-    /// 3.10: its offset in units of 2 bytes; -1 before the first.
-    Units,
-    /// 3.11, 3.12: `prev_instr`, address of the instruction executed last; 2 bytes before the code if none was.
-    Executed,
-    /// From 3.13 on: `instr_ptr`, address of the current instruction.
-    Current,
-}
 
 /// On what the interpreter runs, as far as its structures depend on it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -122,10 +111,10 @@ impl Layout {
             types: Type::measured(column, wide),
             text: Text::measured(column, wide),
             lasti: match version.minor {
-                ..=9 => Lasti::Bytes,
-                10 => Lasti::Units,
-                11 | 12 => Lasti::Executed,
-                _ => Lasti::Current,
+                ..=9 => Lasti::ByteOffset,
+                10 => Lasti::UnitIndex,
+                11 | 12 => Lasti::PreviousUnit,
+                _ => Lasti::InstructionPointer,
             },
             tags: if version.minor >= 14 { 3 } else { 0 },
         };
@@ -197,7 +186,7 @@ impl Layout {
     pub fn facts(&self, code_type: u64, slot: Slot) -> Python {
         let short = |offset: u32| u16::try_from(offset).unwrap_or(NONE);
         let optional = |offset: Option<u32>| offset.map_or(NONE, short);
-        let is_index = matches!(self.lasti, Lasti::Bytes | Lasti::Units);
+        let is_index = matches!(self.lasti, Lasti::ByteOffset | Lasti::UnitIndex);
         Python {
             code_type,
             slot,

@@ -108,7 +108,7 @@ fn frame_members(layout: &Layout) -> [Member; 3] {
     [
         ("frame.back", "f_back", objects.then_some(frame.back)),
         ("frame.code", "f_code", objects.then_some(frame.code)),
-        ("frame.lasti", "f_lasti", (layout.lasti == Lasti::Bytes).then_some(frame.lasti)),
+        ("frame.lasti", "f_lasti", (layout.lasti == Lasti::ByteOffset).then_some(frame.lasti)),
     ]
 }
 

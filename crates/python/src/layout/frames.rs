@@ -192,9 +192,9 @@ fn check_lasti<M: Memory>(process: &Process<M>, frame: &cpython::Frame) -> Resul
     let length = code_length(process, frame.code)?;
     let begin = frame.code.wrapping_add(process.layout.code.code_adaptive.unwrap_or(0).into());
     let offset = match process.layout.lasti {
-        Lasti::Bytes => frame.lasti as i64,
-        Lasti::Units => (frame.lasti as i64).saturating_mul(2),
-        Lasti::Executed | Lasti::Current => frame.lasti.wrapping_sub(begin) as i64,
+        Lasti::ByteOffset => frame.lasti as i64,
+        Lasti::UnitIndex => (frame.lasti as i64).saturating_mul(2),
+        Lasti::PreviousUnit | Lasti::InstructionPointer => frame.lasti.wrapping_sub(begin) as i64,
     };
     // a frame may have no other in the code of `PyCode_NewEmpty`
     let is_inside = offset < length as i64 && (offset >= -2 || length <= 2) && (offset & 1 == 0 || offset == -1);

@@ -1,9 +1,9 @@
 //! A layout as those who name code objects need it.
 
+use super::Layout;
 use super::confirm::Types;
-use super::{Lasti, Layout};
 use crate::code_object::{Bytecode, CodeLayout};
-use crate::lines::{self, LineFormat};
+use crate::lines::LineFormat;
 use crate::strings::{StringLayout, WideLayout};
 
 /// Bits below `kind` in a string's state (Include/cpython/unicodeobject.h of builds with a GIL).
@@ -37,12 +37,7 @@ impl Layout {
                 10 => LineFormat::Pairs,
                 _ => LineFormat::Locations,
             },
-            lasti: match self.lasti {
-                Lasti::Bytes => lines::lasti::Lasti::ByteOffset,
-                Lasti::Units => lines::lasti::Lasti::UnitIndex,
-                Lasti::Executed => lines::lasti::Lasti::PreviousUnit,
-                Lasti::Current => lines::lasti::Lasti::InstructionPointer,
-            },
+            lasti: self.lasti,
         }
     }
 
