@@ -1,7 +1,7 @@
 //! CPython from outside: interpreters found by what a file is, the way from a thread to its Python stack derived from the
 //! file's own code, proven on the live process, and code objects named. Without any help from the target.
 //!
-//! [`file`] says what a file is. [`examine`] goes from there to what the walker must know, step by step: [`layout`], [`code`]
+//! [`mod@file`] says what a file is. [`mod@examine`] goes from there to what the walker must know, step by step: [`layout`], [`code`]
 //! (where a thread's state is kept), [`slot`] and [`way`] (how to get there). [`prove`] checks it on the threads of the live
 //! process. [`stack`] takes stacks, and names them by [`code_object`], [`lines`] and [`strings`].
 //!

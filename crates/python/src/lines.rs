@@ -1,6 +1,6 @@
 //! Source lines of instructions, by all line tables that CPython 3.6 to 3.15 makes.
 //!
-//! Three formats: [`lnotab`] up to 3.9, [`pairs`] in 3.10, [`locations`] from 3.11 on. Each is a function of bytes that a target
+//! Three formats: `lnotab` up to 3.9, `pairs` in 3.10, `locations` from 3.11 on. Each is a function of bytes that a target
 //! has written: any bytes take time in proportion to their number, and what they do not say is [`Line::Unknown`].
 
 pub mod lasti;

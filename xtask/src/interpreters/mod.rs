@@ -1,7 +1,7 @@
 //! `cargo xtask interpreters`: builds of CPython that this machine's distribution does not have, for tests to explain.
 //!
-//! Nothing is installed. Each bundle is a directory of its own: packages of other Debian suites unpacked ([`debian`]),
-//! a distribution that a Go module carries ([`standalone`]), a build from Debian's source package ([`build`]).
+//! Nothing is installed. Each bundle is a directory of its own: packages of other Debian suites unpacked ([`mod@debian`]),
+//! a distribution that a Go module carries ([`mod@standalone`]), a build from Debian's source package ([`build`]).
 
 mod apt;
 mod build;
