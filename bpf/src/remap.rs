@@ -4,7 +4,7 @@
 //! place, the old mapping would be believed until user space has read of the new one, and stacks in between would be
 //! walked by the wrong table. The kernel looks for free memory before it maps: what it finds free was unmapped before.
 
-use abi::process::LOST;
+use abi::process::{LOST, PASSING};
 use abi::record::{GivenAway, kind};
 use aya_ebpf::EbpfContext;
 use aya_ebpf::helpers::bpf_get_current_pid_tgid;
@@ -42,7 +42,11 @@ pub fn remap(context: RawTracePointContext) -> i32 {
         // user space may be about to enter what it knew before now
         _ => true,
     };
-    if (address as i64) < 0 || !concerned {
+    if (address as i64) < 0 {
+        return 0;
+    }
+    if !concerned {
+        pass(pid);
         return 0;
     }
     let mut given = GivenAway { begin: address, end, ..GivenAway::default() };
@@ -51,15 +55,23 @@ pub fn remap(context: RawTracePointContext) -> i32 {
     given.header.time = now();
     let sent = emit::output(&raw const given as *const c_void, size_of::<GivenAway>() as u64, false);
     // after it was sent: who has read the ring up to this time has it
-    void(pid, now() & !LOST | if sent { 0 } else { LOST });
+    void(pid, now() & !(LOST | PASSING) | if sent { 0 } else { LOST });
     0
+}
+
+/// Notes the time of what concerns nothing that is known here. The entry stays.
+#[inline(always)]
+fn pass(pid: u32) {
+    // SAFETY: one aligned word.
+    let before = unsafe { STALE.get(pid) }.copied().unwrap_or(0);
+    let _ = STALE.insert(pid, now() & !(LOST | PASSING) | PASSING | before & LOST, 0);
 }
 
 /// Voids what is known of a process, or is about to be entered, until user space has read everything up to now.
 #[inline(always)]
 pub fn forget(pid: u32) {
     if is_recorded(pid) {
-        void(pid, now() & !LOST);
+        void(pid, now() & !(LOST | PASSING));
     }
 }
 

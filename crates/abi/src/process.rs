@@ -21,6 +21,8 @@ pub struct Process {
 
 /// Bit of a time in the map of stale processes: a record of what was given away found no room.
 pub const LOST: u64 = 1;
+/// Bit of such a time: what was given away was nothing that the sampler knew. It may be what user space is about to enter.
+pub const PASSING: u64 = 2;
 
 /// Facts about a process.
 pub mod flags {

@@ -2,13 +2,16 @@
 
 use std::rc::Rc;
 
-use abi::process::{LOST, MAPPING_SEGMENTS, MAPPINGS_PER_SEGMENT, Mapping, Process, flags};
+use abi::process::{LOST, MAPPING_SEGMENTS, MAPPINGS_PER_SEGMENT, Mapping, PASSING, Process, flags};
 use aya::maps::{ArrayOfMaps, HashMap, MapData, MapError};
 use rustc_hash::FxHashMap;
 
 use crate::arena::{Arena, ArenaError, Shape};
 use crate::load::ProcessPod;
 use crate::runs::Run;
+
+/// So often a process is entered with doubt, and looked at again, at most; some milliseconds each.
+const MOST_WAITS: u32 = 50;
 
 /// Why a process could not be entered.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +36,8 @@ pub(crate) struct ProcessMap {
     stale: HashMap<MapData, u32, u64>,
     arena: Arena<Mapping>,
     entries: FxHashMap<u32, Entry>,
+    /// How often in a row a process was entered with doubt.
+    waits: FxHashMap<u32, u32>,
 }
 
 impl ProcessMap {
@@ -44,19 +49,37 @@ impl ProcessMap {
     ) -> ProcessMap {
         let shape =
             Shape { name: "mappings", per_segment: MAPPINGS_PER_SEGMENT, segments: MAPPING_SEGMENTS, across: false };
-        ProcessMap { map, stale, arena: Arena::new(mappings, shape), entries: FxHashMap::default() }
+        ProcessMap {
+            map,
+            stale,
+            arena: Arena::new(mappings, shape),
+            entries: FxHashMap::default(),
+            waits: FxHashMap::default(),
+        }
     }
 
     /// Enters a process or replaces what is known of it. `mappings` are sorted and at most [`MAPPINGS_PER_SEGMENT`]; they
     /// are what the process's events up to `as_of` (CLOCK_MONOTONIC, ns) tell. False if that may be wrong since then: then
     /// its samples are deferred.
     pub(crate) fn set(&mut self, pid: u32, mappings: &[Mapping], flags: u32, as_of: u64) -> Result<bool, EntryError> {
-        let doubt = if self.is_stale(pid, as_of) { flags::DOUBTED } else { 0 };
+        let doubt = if self.is_stale(pid, as_of) && !self.has_waited(pid) { flags::DOUBTED } else { 0 };
         let mappings = &mappings[..mappings.len().min(MAPPINGS_PER_SEGMENT)];
         let run = self.arena.insert(mappings)?;
         let process = Process { first_mapping: run.start, mappings: run.length, flags: flags | doubt, reserved: 0 };
         self.enter(pid, Rc::new(run), process)?;
-        Ok(doubt == 0 && self.still_fresh(pid, as_of))
+        let is_sure = doubt == 0 && (self.has_waited(pid) || self.still_fresh(pid, as_of));
+        match is_sure {
+            true => _ = self.waits.remove(&pid),
+            false => *self.waits.entry(pid).or_default() += 1,
+        }
+        Ok(is_sure)
+    }
+
+    /// Whether a process has been doubted for long, and last for memory that concerned nothing that is known of it: one that
+    /// maps memory all the time shall not be deferred for ever.
+    fn has_waited(&self, pid: u32) -> bool {
+        let is_passing = || self.stale.get(&pid, 0).is_ok_and(|since| since & (PASSING | LOST) == PASSING);
+        self.waits.get(&pid).is_some_and(|waits| *waits >= MOST_WAITS) && is_passing()
     }
 
     /// Gives a child what its parent has; false if that is not known for certain.
@@ -106,6 +129,7 @@ impl ProcessMap {
             self.release(entry.run);
         }
         let _ = self.stale.remove(&pid);
+        self.waits.remove(&pid);
     }
 
     /// Whether anything waits for [`ProcessMap::reclaim`].
