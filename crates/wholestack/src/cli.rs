@@ -130,7 +130,7 @@ pub(crate) struct Check {
     long_about = "Show the interpreters in a process, the evidence by which they were found and proven, and what each thread \
         does now: its native stack, and its Python stack.\n\n\
         What cannot be proven is refused, with the step, the cause and what to do. One's own processes need no root. Each \
-        thread is held for some microseconds, one after the other; nothing is changed in the process.",
+        thread is held for a moment, one after the other, and its report says for how long.",
     after_help = EXPLAIN_EXAMPLES,
     after_long_help = format!("{EXPLAIN_EXAMPLES}\n\n{}", exit::HELP)
 )]
