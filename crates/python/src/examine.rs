@@ -23,7 +23,7 @@ pub struct Subject<'a, 'f, M> {
     /// The process's memory.
     pub memory: &'a M,
     /// Its C library.
-    pub library: Result<Library, Refusal>,
+    pub libc: Result<Library, Refusal>,
 }
 
 /// What came of a step.
@@ -53,7 +53,7 @@ pub struct Ready {
     /// The key under which threads keep their states; `None`: in a thread-local variable.
     pub key: Option<u32>,
     /// The C library.
-    pub library: Library,
+    pub libc: Library,
 }
 
 /// What was found out, up to a refusal if there is one.
@@ -80,7 +80,7 @@ fn steps<M: Memory>(subject: &Subject<'_, '_, M>, notes: &mut Vec<Noted>) -> Res
             Architecture::X86_64 => objects::Architecture::X86_64,
             Architecture::Aarch64 => objects::Architecture::Aarch64,
         },
-        musl: subject.library.as_ref().is_ok_and(|library| library.musl),
+        musl: subject.libc.as_ref().is_ok_and(|libc| libc.musl),
         free_threaded: version.minor >= 13
             && debug_offsets::is_free_threaded(version, subject.memory, subject.runtime()?)?,
     };
@@ -89,9 +89,9 @@ fn steps<M: Memory>(subject: &Subject<'_, '_, M>, notes: &mut Vec<Noted>) -> Res
     let interpreters_at = check(subject, &layout, notes)?;
     let types = lay_out(subject, &layout, notes)?;
     let place = place(subject, &layout, notes)?;
-    let library = subject.library.clone()?;
-    let (slot, key) = way(subject, place, &library, notes)?;
-    Ok(Ready { version, layout, facts: layout.facts(types.code, slot), types, interpreters_at, key, library })
+    let libc = subject.libc.clone()?;
+    let (slot, key) = way(subject, place, &libc, notes)?;
+    Ok(Ready { version, layout, facts: layout.facts(types.code, slot), types, interpreters_at, key, libc })
 }
 
 fn identify<M>(subject: &Subject<'_, '_, M>, notes: &mut Vec<Noted>) -> Result<Version, Refusal> {
@@ -197,7 +197,7 @@ fn check_table(layout: &Layout, place: Place) -> Result<Option<String>, Refusal>
 fn way<M: Memory>(
     subject: &Subject<'_, '_, M>,
     place: Place,
-    library: &Library,
+    libc: &Library,
     notes: &mut Vec<Noted>,
 ) -> Result<(abi::python::Slot, Option<u32>), Refusal> {
     let (slot, key, result) = match place {
@@ -206,16 +206,16 @@ fn way<M: Memory>(
             if of == KeyOf::Int && key == u32::MAX {
                 return Err(Refusal::Layout(crate::layout::LayoutRefusal::NotInitialised));
             }
-            (way::of_key(key, library)?, Some(key), format!("value of key {key}"))
+            (way::of_key(key, libc)?, Some(key), format!("value of key {key}"))
         }
         Place::ThreadLocal(variable) => {
             let architecture = subject.file.architecture();
-            let slot = way::of_thread_local(&variable, subject.bias, architecture, subject.memory, library)?;
+            let slot = way::of_thread_local(&variable, subject.bias, architecture, subject.memory, libc)?;
             (slot, None, "thread-local variable".to_owned())
         }
     };
-    let libc = if library.musl { "musl" } else { "glibc" };
-    let evidence = vec![format!("{libc}: state = {}", expression(&slot))];
+    let name = if libc.musl { "musl" } else { "glibc" };
+    let evidence = vec![format!("{name}: state = {}", expression(&slot))];
     notes.push(Noted { step: Step::Way, result, evidence });
     Ok((slot, key))
 }

@@ -105,7 +105,7 @@ fn again<T>(mut look: impl FnMut() -> Result<T, LayoutRefusal>) -> Result<T, Lay
 impl Ready {
     /// What `pthread_self` gives in a thread.
     pub(crate) fn thread_self(&self, thread_pointer: u64) -> u64 {
-        thread_pointer.wrapping_add_signed(self.library.thread_self.into())
+        thread_pointer.wrapping_add_signed(self.libc.thread_self.into())
     }
 }
 
@@ -211,7 +211,7 @@ impl<M: Memory> Proof<'_, M> {
 
     /// That no other key of the thread leads to another state that passes. The same one may be kept by others, too: uWSGI does.
     fn search(&self, key: u32, thread: &Thread, state: u64) -> Result<(), Refusal> {
-        let slots = &self.ready.library.slots;
+        let slots = &self.ready.libc.slots;
         for other in (0..u32::from(slots.keys)).filter(|other| *other != key) {
             let Ok(value) = slots.value(self.memory, thread.thread_pointer, other) else { continue };
             if value != state && self.census.interpreter_of(value).is_some() && self.check_state(thread, value).is_ok()
@@ -265,7 +265,7 @@ impl<M: Memory> Proof<'_, M> {
         }
         evidence.extend(self.odd.iter().take(3).map(|(tid, refusal)| format!("not so of thread {tid}: {refusal}")));
         if let Some(key) = self.ready.key {
-            let keys = self.ready.library.slots.keys;
+            let keys = self.ready.libc.slots.keys;
             evidence
                 .push(format!("search: of all {keys} keys, none leads a thread to another state than key {key} does"));
         }

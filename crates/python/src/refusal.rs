@@ -77,6 +77,9 @@ pub enum Refusal {
     /// No file of the process is a C library whose keys are understood.
     #[error("no C library was found among the files of the process")]
     NoLibrary,
+    /// Two C libraries that keep values differently.
+    #[error("{0} and {1} keep values of threads in different places")]
+    TwoLibraries(String, String),
     /// The C library's keys are not understood.
     #[error("the C library's keys are not understood: {0}")]
     Slots(#[from] SlotRefusal),
@@ -124,6 +127,7 @@ impl Refusal {
             Refusal::PlaceDisagrees { .. } => "place-disagrees",
             Refusal::Unreadable(_) => "unreadable",
             Refusal::NoLibrary => "no-c-library",
+            Refusal::TwoLibraries(..) => "two-c-libraries",
             Refusal::Slots(_) => "c-library-not-understood",
             Refusal::Key(_) => "key-out-of-range",
             Refusal::ThreadLocal(_) => "thread-local-not-reached",
@@ -144,6 +148,7 @@ impl Refusal {
             Refusal::Code(_) | Refusal::OneSource(_) | Refusal::PlaceDisagrees { .. } => Step::Place,
             Refusal::Unreadable(_)
             | Refusal::NoLibrary
+            | Refusal::TwoLibraries(..)
             | Refusal::Slots(_)
             | Refusal::Key(_)
             | Refusal::ThreadLocal(_)

@@ -24,7 +24,7 @@ use code::Function;
 pub use code::Misread;
 pub use descriptors::Descriptors;
 use file::LibraryFile;
-pub use process::{ProcessSlotRefusal, ProcessSlots, of_process};
+pub use process::{LibrarySearch, ProcessSlotRefusal, ProcessSlots, of_process};
 
 /// Where a thread's values lie, for all keys. Plain numbers, so that BPF can have it.
 ///

@@ -4,7 +4,7 @@ use abi::python::{LOADS, Slot};
 
 use crate::code::{Access, ThreadLocal};
 use crate::file::Architecture;
-use crate::slot::{FoundSlots, SlotEvidence, SlotLayout, SlotPlace};
+use crate::slot::{FoundSlots, ProcessSlotRefusal, ProcessSlots, SlotEvidence, SlotLayout, SlotPlace};
 use crate::{Memory, Refusal};
 
 /// Bytes of an entry of glibc's array of modules' blocks (`dtv_t`: the block's address, and what to free; sysdeps/generic/dl-dtv.h).
@@ -42,6 +42,24 @@ pub struct Library {
 const AARCH64_GLIBC_FIRST_VALUE: i32 = 280;
 
 impl Library {
+    /// What came of a search for it.
+    ///
+    /// # Errors
+    /// As the search's, and those of [`Library::of`].
+    pub fn found(
+        result: Result<ProcessSlots, ProcessSlotRefusal>,
+        architecture: Architecture,
+    ) -> Result<Library, Refusal> {
+        match result {
+            Ok(slots) => Library::of(&slots.found, architecture),
+            Err(ProcessSlotRefusal::Refused { refusal, .. }) => Err(Refusal::Slots(refusal)),
+            Err(ProcessSlotRefusal::Ambiguous { first, second }) => {
+                Err(Refusal::TwoLibraries(first.display().to_string(), second.display().to_string()))
+            }
+            Err(ProcessSlotRefusal::NoLibrary { .. } | ProcessSlotRefusal::Mappings { .. }) => Err(Refusal::NoLibrary),
+        }
+    }
+
     /// By what its file says.
     ///
     /// # Errors

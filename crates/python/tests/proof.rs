@@ -13,8 +13,9 @@ use processes::{MAX_RANGES, MappedRange, Proc};
 use python::file::PythonFile;
 use python::prove::{Thread, prove};
 use python::refusal::Step;
+use python::slot::LibrarySearch;
 use python::way::Library;
-use python::{Memory, Ready, Refusal, Subject, Unreadable, examine, slot};
+use python::{Memory, Ready, Refusal, Subject, Unreadable, examine};
 
 const SCRIPT: &str = "import os, threading, time
 for _ in range(2): threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
@@ -67,9 +68,7 @@ fn images(pid: u32, ranges: &[MappedRange]) -> Vec<(Image, u64)> {
 }
 
 /// Starts the newest interpreter that keeps states under a key, and calls `test` with what it takes to examine and prove it.
-fn with_interpreter(
-    test: impl FnOnce(&dyn Fn(Result<Library, Refusal>) -> Result<Ready, Refusal>, &ProcessMemory, &[Thread]),
-) {
+fn with_interpreter(test: impl FnOnce(&dyn Fn(bool) -> Result<Ready, Refusal>, &ProcessMemory, &[Thread])) {
     let keyed = interpreters::all().into_iter().rfind(|interpreter| interpreter.version.minor < 15);
     let Some(interpreter) = keyed else { return println!("SKIPPED: no CPython here") };
     let mut child = interpreter.place.command().args(["-c", SCRIPT]).stdout(Stdio::piped()).spawn().expect("started");
@@ -89,41 +88,34 @@ fn with_interpreter(
             Thread { tid: *tid, native: Some(*tid), thread_pointer }
         })
         .collect();
-    let examined = |library: Result<Library, Refusal>| {
+    let examined = |has_libc: bool| {
         let (image, bias) = images
             .iter()
             .find(|(image, _)| PythonFile::parse(image.bytes()).is_ok_and(|file| file.identify().is_some()))
             .expect("an interpreter");
         let file = PythonFile::parse(image.bytes()).expect("a file");
         let identity = file.identify().expect("a CPython");
-        let library = library.and_then(|_| {
-            let found =
-                images.iter().find_map(|(image, _)| slot::read(image.bytes()).ok()).ok_or(Refusal::NoLibrary)?;
-            Library::of(&found, file.architecture())
-        });
-        examine(&Subject { file: &file, identity: &identity, bias: *bias, memory: &memory, library }).result
+        let mut search = LibrarySearch::default();
+        if has_libc {
+            images.iter().for_each(|(image, _)| search.look_at("".as_ref(), image.bytes()));
+        }
+        let libc = Library::found(search.result(), file.architecture());
+        examine(&Subject { file: &file, identity: &identity, bias: *bias, memory: &memory, libc }).result
     };
     test(&examined, &memory, &threads);
 }
 
-/// Any library: which one is found out from the files.
-const SOME: Library = Library {
-    slots: slot::SlotLayout { inline: 0, blocks: 0, stride: 0, data: 0, inline_keys: 0, keys_per_block: 1, keys: 0 },
-    thread_self: 0,
-    musl: false,
-};
-
 #[test]
 fn a_live_interpreter_is_proven_and_changed_ones_are_refused() {
     with_interpreter(|examined, memory, threads| {
-        let ready = examined(Ok(SOME)).expect("examined");
+        let ready = examined(true).expect("examined");
         let noted = prove(&ready, memory, threads).expect("proven");
         assert_eq!((noted.step, noted.result.as_str()), (Step::Threads, "3 of 3 have a state of their own"));
 
-        assert_eq!(examined(Err(Refusal::NoLibrary)).err(), Some(Refusal::NoLibrary));
+        assert_eq!(examined(false).err(), Some(Refusal::NoLibrary));
         assert_eq!(prove(&ready, memory, &[]), Err(Refusal::NoThread));
 
-        let slots = &ready.library.slots;
+        let slots = &ready.libc.slots;
         let key = ready.key.expect("a key");
         let slot = |thread: &Thread, key| {
             slots.address(memory, thread.thread_pointer, key).expect("readable").expect("in the first block")

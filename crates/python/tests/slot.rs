@@ -105,7 +105,7 @@ struct Measured {
     ways: BTreeMap<(u32, u32), Vec<SlotPlace>>,
     /// Id and thread pointer of each thread.
     threads: BTreeMap<u32, (u32, u64)>,
-    library: PathBuf,
+    path: PathBuf,
     keys: u16,
 }
 
@@ -125,7 +125,7 @@ impl Measured {
                     continue;
                 }
                 "library" => {
-                    measured.library = PathBuf::from(line.strip_prefix("library ").expect("a path"));
+                    measured.path = PathBuf::from(line.strip_prefix("library ").expect("a path"));
                     continue;
                 }
                 "keys" => {
@@ -164,7 +164,7 @@ fn layouts_are_what_the_probe_measures() {
         let looked_for = measured.ways.len();
         assert!(looked_for >= 22 && measured.threads.len() == 2, "{}: {measured:?}", build.name);
 
-        let bytes = std::fs::read(&measured.library).expect("the C library");
+        let bytes = std::fs::read(&measured.path).expect("the C library");
         let found = slot::read(&bytes).unwrap_or_else(|refusal| panic!("{}: {refusal}", build.name));
         assert_eq!(found.evidence, build.evidence, "{}", build.name);
         assert_eq!(found.layout.keys, measured.keys);
@@ -190,7 +190,7 @@ fn values_of_live_threads() {
         let Some(mut child) = build.start(&program, &["wait"]) else { continue };
         let measured = Measured::read(child.stdout.take().expect("a pipe"));
         let slots = slot::of_process(child.id()).unwrap_or_else(|refusal| panic!("{}: {refusal}", build.name));
-        assert_eq!(Path::new(&*slots.library), measured.library, "{}", build.name);
+        assert_eq!(Path::new(&*slots.path), measured.path, "{}", build.name);
         let layout = slots.found.layout;
         let memory = ProcessMemory::open(child.id()).expect("its memory");
         for (thread, (tid, pointer)) in &measured.threads {

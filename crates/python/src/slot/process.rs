@@ -16,7 +16,7 @@ pub struct ProcessSlots {
     /// The layout, and on what it rests.
     pub found: FoundSlots,
     /// The C library's path, as the process has it.
-    pub library: Arc<OsStr>,
+    pub path: Arc<OsStr>,
 }
 
 /// Why it is not known where the threads of a process keep their values.
@@ -31,18 +31,16 @@ pub enum ProcessSlotRefusal {
         end: MapsEnd,
     },
     /// None of its files is a C library.
-    #[error("process {pid} has no C library that keeps values of threads{}", list(.unopened))]
+    #[error("no file of the process is a C library that keeps values of threads{}", list(.unopened))]
     NoLibrary {
-        /// The process.
-        pid: u32,
         /// Files that could not be opened or are no executables, and why; one of them may be it.
         unopened: Vec<String>,
     },
     /// One is, but it was not understood.
-    #[error("{}: {refusal}", .library.display())]
+    #[error("{}: {refusal}", .path.display())]
     Refused {
         /// The library's path, as the process has it.
-        library: Arc<OsStr>,
+        path: Arc<OsStr>,
         /// Why.
         refusal: SlotRefusal,
     },
@@ -72,51 +70,58 @@ pub fn of_process(pid: u32) -> Result<ProcessSlots, ProcessSlotRefusal> {
     if ranges.is_empty() || !matches!(end, MapsEnd::Complete) {
         return Err(ProcessSlotRefusal::Mappings { pid, end });
     }
-    let mut search = Search::default();
+    let mut search = LibrarySearch::default();
     for (index, range) in ranges.iter().enumerate() {
         let is_known = ranges[..index].iter().any(|known| known.identity == range.identity);
         if range.kind().has_file() && !is_known {
-            search.look_at(pid, range);
+            search.open(pid, range);
         }
     }
-    search.result(pid)
+    search.result()
 }
 
-/// What the files of a process gave.
+/// A search among the files of a process.
 #[derive(Default)]
-struct Search {
+pub struct LibrarySearch {
     found: Vec<ProcessSlots>,
     refused: Option<(Arc<OsStr>, SlotRefusal)>,
     unopened: Vec<String>,
 }
 
-impl Search {
-    fn look_at(&mut self, pid: u32, range: &MappedRange) {
-        let library = range.path.clone();
-        let image = match open_mapped_file(pid, range).map(|opened| Image::open(&opened.file)) {
-            Ok(Ok(image)) => image,
-            Ok(Err(error)) => return self.unopened.push(format!("{} ({error})", library.display())),
-            Err(error) => return self.unopened.push(error.to_string()),
-        };
-        match read(image.bytes()) {
-            Ok(found) => self.found.push(ProcessSlots { found, library }),
-            Err(SlotRefusal::NoLibrary) => {}
-            Err(refusal) => self.refused = Some((library, refusal)),
+impl LibrarySearch {
+    fn open(&mut self, pid: u32, range: &MappedRange) {
+        match open_mapped_file(pid, range).map(|opened| Image::open(&opened.file)) {
+            Ok(Ok(image)) => self.look_at(&range.path, image.bytes()),
+            Ok(Err(error)) => self.unopened.push(format!("{} ({error})", range.path.display())),
+            Err(error) => self.unopened.push(error.to_string()),
         }
     }
 
-    /// A library that describes itself is believed before others, which may only have a function of that name.
-    fn result(mut self, pid: u32) -> Result<ProcessSlots, ProcessSlotRefusal> {
+    /// Looks at a file's bytes.
+    pub fn look_at(&mut self, path: &OsStr, bytes: &[u8]) {
+        match read(bytes) {
+            Ok(found) => self.found.push(ProcessSlots { found, path: path.into() }),
+            Err(SlotRefusal::NoLibrary) => {}
+            Err(refusal) => self.refused = Some((path.into(), refusal)),
+        }
+    }
+
+    /// What was found. A library that describes itself is believed before others, which may only have a function of that
+    /// name.
+    ///
+    /// # Errors
+    /// None was found, or not understood, or several differ.
+    pub fn result(mut self) -> Result<ProcessSlots, ProcessSlotRefusal> {
         if self.found.iter().any(ProcessSlots::describes_itself) {
             self.found.retain(ProcessSlots::describes_itself);
-        } else if let Some((library, refusal)) = self.refused {
-            return Err(ProcessSlotRefusal::Refused { library, refusal });
+        } else if let Some((path, refusal)) = self.refused {
+            return Err(ProcessSlotRefusal::Refused { path, refusal });
         }
         let Some(first) = self.found.pop() else {
-            return Err(ProcessSlotRefusal::NoLibrary { pid, unopened: self.unopened });
+            return Err(ProcessSlotRefusal::NoLibrary { unopened: self.unopened });
         };
         match self.found.into_iter().find(|other| other.found.layout != first.found.layout) {
-            Some(other) => Err(ProcessSlotRefusal::Ambiguous { first: first.library, second: other.library }),
+            Some(other) => Err(ProcessSlotRefusal::Ambiguous { first: first.path, second: other.path }),
             None => Ok(first),
         }
     }

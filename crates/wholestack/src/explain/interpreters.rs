@@ -7,9 +7,9 @@ use abi::process::Mapping;
 use inspect::{Files, MappedFile};
 use objects::Image;
 use processes::memory::ProcessMemory;
-use python::file::PythonFile;
+use python::file::{Architecture, PythonFile};
 use python::prove::{Thread, prove};
-use python::slot::{self, SlotRefusal};
+use python::slot::LibrarySearch;
 use python::way::Library;
 use python::{Noted, Ready, Refusal, Subject, Version, examine};
 
@@ -62,16 +62,16 @@ pub(super) fn find(files: &Files, memory: &ProcessMemory, threads: &[Thread]) ->
 }
 
 fn find_once(parsed: &[(&Loaded<'_>, PythonFile<'_>)], memory: &ProcessMemory, threads: &[Thread]) -> Vec<Found> {
-    let mut library = None;
+    let mut libc = None;
     let mut found = Vec::new();
     for (loaded, file) in parsed {
         let Some(identity) = file.identify() else {
             found.extend(unidentified(loaded, file));
             continue;
         };
-        let library = library.get_or_insert_with(|| library_of(parsed)).clone();
+        let libc = libc.get_or_insert_with(|| libc_of(parsed, file.architecture())).clone();
         let copies = loaded.biases.iter().map(|bias| {
-            let subject = Subject { file, identity: &identity, bias: *bias, memory, library: library.clone() };
+            let subject = Subject { file, identity: &identity, bias: *bias, memory, libc: libc.clone() };
             examine_and_prove(loaded, &subject, threads)
         });
         found.extend(living(copies.collect()));
@@ -129,16 +129,10 @@ fn biases(image: &Image, mappings: &[&Mapping]) -> Vec<u64> {
 }
 
 /// What keeps the values of threads: the C library, or a static program.
-fn library_of(parsed: &[(&Loaded<'_>, PythonFile<'_>)]) -> Result<Library, Refusal> {
-    let mut refusal = Refusal::NoLibrary;
-    for (loaded, file) in parsed {
-        match slot::read(loaded.image.bytes()) {
-            Ok(found) => return Library::of(&found, file.architecture()),
-            Err(SlotRefusal::NoLibrary) => {}
-            Err(other) => refusal = Refusal::Slots(other),
-        }
-    }
-    Err(refusal)
+fn libc_of(parsed: &[(&Loaded<'_>, PythonFile<'_>)], architecture: Architecture) -> Result<Library, Refusal> {
+    let mut search = LibrarySearch::default();
+    parsed.iter().for_each(|(loaded, _)| search.look_at(loaded.mapped.path.as_ref(), loaded.image.bytes()));
+    Library::found(search.result(), architecture)
 }
 
 fn examine_and_prove(loaded: &Loaded<'_>, subject: &Subject<'_, '_, ProcessMemory>, threads: &[Thread]) -> Found {

@@ -12,7 +12,7 @@ pub struct Compiled {
     /// The executable.
     pub path: PathBuf,
     /// Its library.
-    pub library: Option<PathBuf>,
+    pub opened: Option<PathBuf>,
 }
 
 /// Why a program cannot be had.
@@ -67,11 +67,11 @@ pub fn compile(program: &Program, variant: &Variant, directory: &Path) -> Result
     let math: &[&str] = if program.language == Language::C { &["-lm"] } else { &[] };
     let sources: Vec<Source> = [program.source].into_iter().chain(program.more).collect();
     translate(program.language, &sources, variant, math, directory, &path)?;
-    let library = program.library.map(|source| {
+    let library = program.opens.map(|source| {
         let path = path.with_extension("so");
         translate(program.language, &[source], variant, &["-shared", "-fPIC"], directory, &path).map(|()| path)
     });
-    Ok(Compiled { path, library: library.transpose()? })
+    Ok(Compiled { path, opened: library.transpose()? })
 }
 
 fn translate(

@@ -34,7 +34,7 @@ pub struct Program {
     /// Another source that is linked to it.
     pub more: Option<Source>,
     /// A library that it opens; its path is the first argument.
-    pub library: Option<Source>,
+    pub opens: Option<Source>,
     /// Step from the first instruction of the process, which is the dynamic linker's; else from the program's own.
     pub from_first: bool,
     /// How it is compiled.
@@ -117,7 +117,7 @@ macro_rules! source {
 }
 
 const fn program(name: &'static str, language: Language, source: Source, variants: &'static [Variant]) -> Program {
-    Program { name, language, source, more: None, library: None, from_first: false, variants }
+    Program { name, language, source, more: None, opens: None, from_first: false, variants }
 }
 
 /// The same, interrupted by a signal before each of its instructions.
@@ -145,7 +145,7 @@ const PROGRAMS: &[Program] = &[
     interrupted("interrupted-exceptions", program("", Language::Cpp, source!("exceptions.cpp"), CPP), FEW),
     Program { from_first: true, ..program("loader", Language::C, source!("empty.c"), FEW) },
     Program {
-        library: Some(source!("threadlocal_library.c")),
+        opens: Some(source!("threadlocal_library.c")),
         ..program("threadlocal", Language::C, source!("threadlocal.c"), TLS)
     },
 ];

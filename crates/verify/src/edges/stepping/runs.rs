@@ -271,7 +271,7 @@ fn example(run: &Run, state: &mut State<'_>, steps: &Steps) -> Example {
 fn start(compiled: &Compiled) -> anyhow::Result<Tracee> {
     let mut command = Command::new(&compiled.path);
     // an environment that changes nothing in the dynamic linker
-    command.env_clear().env("LC_ALL", "C").args(&compiled.library);
+    command.env_clear().env("LC_ALL", "C").args(&compiled.opened);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     Tracee::start(&mut command).context("starting it under ptrace")
 }

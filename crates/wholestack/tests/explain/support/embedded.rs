@@ -39,7 +39,7 @@ pub(crate) const PLAIN: &[&str] = &["worker", "sleeper", "deep", "re_entries", "
 pub(crate) struct Embedding {
     program: PathBuf,
     linking: Linking,
-    library: PathBuf,
+    libpython: PathBuf,
     home: String,
     directory: Rc<TempDir>,
 }
@@ -73,12 +73,12 @@ impl Embedding {
             Linking::Loaded => vec!["-DLATE".to_owned(), "-ldl".to_owned()],
         };
         compile("embed.c", &program, &options)?;
-        Ok(Embedding { program, linking, library, home: text("prefix"), directory })
+        Ok(Embedding { program, linking, libpython: library, home: text("prefix"), directory })
     }
 
     fn command(&self, mode: &str, cases: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
-        command.arg(mode).arg(code(cases, self.before())).arg(&self.library).env("PYTHONHOME", &self.home);
+        command.arg(mode).arg(code(cases, self.before())).arg(&self.libpython).env("PYTHONHOME", &self.home);
         command
     }
 
