@@ -1,5 +1,6 @@
 /* A storm of short processes: gale SECONDS RATE PROGRAM... starts RATE processes a second, each time one of the programs,
- * drawn by lot, and at most 64 at a time. Says how much CPU time those of each program had, from fork to exit. */
+ * drawn by lot, and at most 64 at a time. When they start and how long they work is drawn by lot, too: at regular times they
+ * would run in step with the ticks of the sampler. Says how much CPU time those of each program had, from fork to exit. */
 #define _GNU_SOURCE
 #include "kit.h"
 #include <errno.h>
@@ -37,11 +38,13 @@ static int reap(int options) {
     return 1;
 }
 static void start(char *const *programs, int program) {
+    char unit[16];
     int slot = 0;
     while (running[slot].pid) slot++;
+    snprintf(unit, sizeof unit, "%u", 60000 + (unsigned)kit_random(40001));
     pid_t pid = fork();
     if (pid == 0) {
-        execl(programs[program], programs[program], (char *)0);
+        execl(programs[program], programs[program], unit, (char *)0);
         _exit(127);
     }
     if (pid < 0) exit(5);
@@ -55,9 +58,10 @@ int main(int argc, char **argv) {
     char more[128];
     if (programs < 1 || programs > 16) return 2;
     kit_begin(argc, argv);
-    double rate = atof(argv[2]), begun = now(), spent;
+    double rate = atof(argv[2]), begun = now(), next = 0, spent;
     while ((spent = now() - begun) < kit_budget) {
-        double wait = count / rate - spent;
+        double wait = next - spent;
+        next += kit_random(2001) / 1000.0 / rate;
         if (wait > 0) usleep((useconds_t)(wait * 1e6));
         while (reap(alive == MOST ? 0 : WNOHANG)) {}
         start(argv + 3, (int)kit_random((unsigned)programs));
