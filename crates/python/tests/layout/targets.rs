@@ -147,10 +147,23 @@ impl Target {
             });
             // the last to tell
             if value["thread"] == "main" {
-                return Some(target);
+                return target.waits().then_some(target);
             }
         }
         None
+    }
+
+    /// Waits until its main thread waits for a signal with the GIL, if it does: it gave it up to tell of itself. False if it ends.
+    fn waits(&self) -> bool {
+        // pause(2); aarch64 has none, and glibc calls ppoll(2) in its place, which has another number where it is emulated
+        const WAITING: [&str; 3] = ["34", "73", "271"];
+        loop {
+            let Ok(call) = std::fs::read_to_string(format!("/proc/{}/syscall", self.child.id())) else { return false };
+            if !self.holds || WAITING.contains(&call.split(' ').next().unwrap_or_default()) {
+                return true;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
     }
 
     pub fn memory(&self) -> Live {
