@@ -6,7 +6,11 @@
 //!
 //! # Kinds
 //! A kernel function ends in `_[k]`, an inlined one in `_[i]`, a just-in-time compiled one in `_[j]`, the suffixes
-//! that flame graph tools colour by. Markers are in brackets.
+//! that flame graph tools colour by. A Python function has the name of its file in parentheses behind its own. Markers are in
+//! brackets.
+//!
+//! There are only stacks: what is to be known of the recording is in the other formats, for not every reader of folded stacks
+//! knows comments.
 //!
 //! # Escapes
 //! A line is split at `;` and before its last blank, so names must not contain what splits. The rules are
@@ -68,7 +72,7 @@ impl Labels for Folded<'_> {
             Kind::Marker => "",
             _ if self.0.frames[frame.index()].inlined => "_[i]",
             Kind::Jit => "_[j]",
-            Kind::Native => "",
+            Kind::Native | Kind::Python => "",
         };
         format!("{name}{suffix}")
     }

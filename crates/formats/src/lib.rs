@@ -22,6 +22,7 @@
 //!
 //! [`svg`] uses the library inferno, unmodified, which is under the CDDL-1.0; see there.
 
+mod comments;
 mod error;
 mod escape;
 pub mod folded;

@@ -13,18 +13,22 @@
 //! only if the first of these pages is that of the first executable segment, for it takes it for that.)
 //!
 //! Modules that are no files (the kernel, whose mapping is `[kernel.kallsyms]`, and others in brackets) keep their
-//! addresses. Code without a module keeps its address and has no mapping. What cannot be placed so, markers among
-//! it, has address 0.
+//! addresses. Code without a module keeps its address and has no mapping. What cannot be placed so, markers and Python
+//! functions among it, has address 0.
 //!
 //! # Locations
 //! A function and what was inlined into it are lines of one location, the innermost first. Markers are functions
 //! with their brackets.
 //!
+//! A Python function has its file and its first line, its location the current line: `-list` shows them in the source. It is
+//! called `qualname (file.py)`, because reports add up functions of one name unless `-filefunctions` or `-lines` is asked for. It
+//! has no system name: one that is equal to the name is taken for one that may be mangled, and pprof makes nothing at all of
+//! `<module>` and `<lambda>` then.
+//!
 //! # Comments
 //! What is to be known of the recording, what was lost, and how the stacks ended; `go tool pprof -comments` shows
-//! them.
+//! them. Those on single interpreters and processes begin with `#`, which keeps them out of the heads of reports.
 
-mod comments;
 mod locations;
 mod mappings;
 pub mod messages;
@@ -37,7 +41,7 @@ use flate2::{Compression, write::GzEncoder};
 use profile::{Meta, Profile as Model, Sample as ModelSample};
 use prost::Message as _;
 
-use crate::Error;
+use crate::{Error, comments};
 use locations::Locations;
 use messages::{Label, Profile, Sample, ValueType};
 use strings::Strings;
@@ -124,9 +128,14 @@ fn about(profile: &Model, strings: &mut Strings) -> Profile {
         period: NANOS_PER_SECOND.checked_div(meta.frequency.into()).map_or(1, |period| period as i64),
         time_nanos: start_nanos(meta),
         duration_nanos: nanos(meta.duration),
-        comment: comments::of(meta).iter().map(|comment| strings.visible(comment)).collect(),
+        comment: comments(meta).iter().map(|comment| strings.visible(comment)).collect(),
         ..Profile::default()
     }
+}
+
+fn comments(meta: &Meta) -> Vec<String> {
+    let processes = comments::of_processes(meta).into_iter().map(|comment| format!("# {comment}"));
+    comments::of_recording(meta).into_iter().chain(processes).collect()
 }
 
 fn start_nanos(meta: &Meta) -> i64 {

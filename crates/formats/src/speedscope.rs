@@ -6,6 +6,9 @@
 //! Speedscope takes each entry of its list of frames for a function of its own. So an entry is a (name, file,
 //! line): the line is that of the function's beginning, or the current one where lines were asked for. A function
 //! whose source is not known has its module as file, which is also what speedscope colours by.
+//!
+//! `comments`, which is not in the schema and which speedscope does not show, has what is to be known of the recording, its
+//! interpreters and its processes, a text each.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -14,7 +17,7 @@ use profile::{FrameId, Profile, Sample, ThreadId};
 use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer};
 
-use crate::Error;
+use crate::{Error, comments};
 
 const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
 
@@ -28,6 +31,7 @@ pub fn write(profile: &Profile, out: &mut dyn Write) -> Result<(), Error> {
         active_profile_index: 0,
         shared: Shared { frames: &frames.list },
         profiles: profiles(profile, &frames),
+        comments: [comments::of_recording(&profile.meta), comments::of_processes(&profile.meta)].concat(),
     };
     let mut json = serde_json::Serializer::new(out);
     file.serialize(&mut json).map_err(|error| Error::Io(error.into()))
@@ -43,6 +47,7 @@ struct File<'a> {
     active_profile_index: u32,
     shared: Shared<'a>,
     profiles: Vec<Sampled<'a>>,
+    comments: Vec<String>,
 }
 
 #[derive(Serialize)]

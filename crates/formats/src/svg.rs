@@ -7,7 +7,9 @@
 //! it puts into the picture.
 //!
 //! The topmost boxes are processes, below them threads whose names differ from their process's. Colours tell kinds;
-//! the legend is in the line below the title. Boxes narrower than 1/10,000 of the whole are left out.
+//! the legend is in the line below the title. Boxes narrower than 1/10,000 of the whole are left out. The picture's
+//! description (`<desc>`), which programs read and browsers do not show, says what is to be known of the recording, its
+//! interpreters and its processes, a line each.
 
 mod colours;
 mod lines;
@@ -20,14 +22,15 @@ use inferno::flamegraph::{self, Direction, Options, TextTruncateDirection};
 use jiff::{Timestamp, tz::TimeZone};
 use profile::{Meta, Profile};
 
-use crate::Error;
-use crate::escape;
 use crate::tree::Tree;
+use crate::{Error, comments, escape};
 use colours::Shade;
 use lines::{Lines, SvgLabels};
 
 /// Characters of the title that fit between the buttons.
 const TITLE_CHARS: usize = 80;
+/// How the element begins that holds all others.
+const FRAME_OF_ALL: &str = "<svg ";
 /// Characters of the command line that leave room for what stands beside it.
 const COMMAND_CHARS: usize = 44;
 
@@ -55,8 +58,18 @@ pub fn write(profile: &Profile, out: &mut dyn Write) -> Result<(), Error> {
     let mut svg = Vec::new();
     flamegraph::from_lines(&mut options, lines.last_first(), &mut svg)?;
     let svg = String::from_utf8(svg).map_err(io::Error::other)?;
-    placeholders::resolve(&svg, out)?;
+    let head = svg.find(FRAME_OF_ALL).and_then(|start| Some(start + svg[start..].find('>')? + 1)).unwrap_or(0);
+    out.write_all(&svg.as_bytes()[..head])?;
+    writeln!(out, "{}", description(&profile.meta))?;
+    placeholders::resolve(&svg[head..], out)?;
     Ok(())
+}
+
+/// What is to be known of the recording.
+fn description(meta: &Meta) -> String {
+    let lines = [comments::of_recording(meta), comments::of_processes(meta)].concat();
+    let lines: Vec<String> = lines.iter().map(|line| markup(&escape::visible(line))).collect();
+    format!("<desc>{}</desc>", lines.join("\n"))
 }
 
 fn title(meta: &Meta) -> String {
@@ -109,11 +122,12 @@ fn cut(text: &str, most: usize) -> Cow<'_, str> {
 fn write_empty(meta: &Meta, out: &mut dyn Write) -> Result<(), Error> {
     let mut parts = about(meta);
     parts.push("no samples".to_owned());
-    let (title, subtitle) = (markup(&title(meta)), markup(&parts.join(", ")));
+    let (title, subtitle, description) = (markup(&title(meta)), markup(&parts.join(", ")), description(meta));
     writeln!(
         out,
         r##"<?xml version="1.0" encoding="UTF-8" standalone="no"?>
 <svg version="1.1" width="1200" height="90" viewBox="0 0 1200 90" xmlns="http://www.w3.org/2000/svg">
+{description}
 <rect x="0" y="0" width="100%" height="90" fill="rgb(248,248,248)"/>
 <text x="50%" y="24" text-anchor="middle" font-family="monospace" font-size="17">{title}</text>
 <text x="50%" y="48" text-anchor="middle" font-family="monospace" font-size="12">{subtitle}</text>

@@ -83,6 +83,7 @@ function fillAbout({ about, samples, threads, processes }) {
   }
   fillStops(about.stops);
   fillLosses(about.losses);
+  fillInterpreters(about.interpreters);
   fillProcesses(about.statuses);
 }
 
@@ -101,6 +102,19 @@ function fillLosses(losses) {
   } else {
     section.append(element('h3', { textContent: 'Lost samples' }), element('p', { textContent: 'None.' }));
   }
+}
+
+/** A line for each interpreter: which one up to the first colon, then the evidence and what came of it. */
+function fillInterpreters(lines) {
+  if (!lines.length) return;
+  const items = lines.map(line => {
+    const [, which, rest] = /^(.*?)(?:: (.*))?$/s.exec(line);
+    const item = element('li', { dir: 'ltr' }, element('b', { textContent: clipped(which) }));
+    if (rest) item.append(element('span', { textContent: clipped(rest) }));
+    return item;
+  });
+  document.getElementById('about-interpreters').append(element('h3', { textContent: 'Interpreters' }),
+    element('ul', {}, ...items));
 }
 
 function fillProcesses(statuses) {

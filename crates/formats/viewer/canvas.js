@@ -132,14 +132,17 @@ class Graph {
 
   /** The longest form of a box's label that fits, with the suffix if there is room; cut if even the shortest does not. */
   fit(box, room) {
-    const { name, suffix } = this.label(box);
+    const { name, suffix, hasLine } = this.label(box);
     const forms = this.formsOf(name, box.frame >= 0);
-    for (const end of suffix ? [suffix, ''] : ['']) {
-      const limit = room - this.measure(end);
-      const index = forms.findIndex(form => form.width <= limit);
-      if (index >= 0) return this.withBeginning(forms, index, limit) + end;
-    }
-    return this.cut(forms.at(-1).text, room - this.measure('…'));
+    const choices = (suffix ? [suffix, ''] : [''])
+      .map(end => ({ end, limit: room - this.measure(end) }))
+      .map(({ end, limit }) => ({ end, limit, index: forms.findIndex(form => form.width <= limit) }))
+      .filter(({ index }) => index >= 0);
+    if (!choices.length) return this.cut(forms.at(-1).text, room - this.measure('…'));
+    // a line that is asked for says more than the beginning of the name, a file less
+    if (!hasLine) choices.sort((a, b) => a.index - b.index);
+    const [{ end, limit, index }] = choices;
+    return this.withBeginning(forms, index, limit) + end;
   }
 
   /** The form at `index`; if it leaves more than half of the room empty, with the beginning of the segment before it. */

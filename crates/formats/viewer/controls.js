@@ -49,8 +49,9 @@ function fillThreads(app) {
 function showFilters(app) {
   const { profile, state } = app;
   byId('filters').replaceChildren(...state.filters.map(({ mode, what, id }, index) => {
-    const name = what === 'function' ? profile.functions.name[id] : groupLabel(profile, { what, id });
-    const short = what === 'function' ? briefName(name) : name;
+    const isFunction = what === 'function';
+    const name = isFunction ? profile.functions.name[id] + sourceSuffix(profile, id, 0) : groupLabel(profile, { what, id });
+    const short = isFunction ? briefName(profile.functions.name[id]) : name;
     const label = `${mode === 'hide' ? 'without' : 'only'} ${short}`;
     const chip = element('button', { textContent: `${clipped(label)}  ✕`, title: `Undo: ${mode} ${clipped(name)}` });
     chip.addEventListener('click', () => app.removeFilter(index));

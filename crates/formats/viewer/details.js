@@ -14,17 +14,22 @@ function clipped(text) {
   return text.length > LONGEST_TEXT ? text.slice(0, LONGEST_TEXT) + '…' : text;
 }
 
-/** Name of a box and what follows it where there is room: the line when lines are shown, the id of a process. */
+/** Name of a box and what follows it where there is room: where it is in the source, the id of a process. */
 function boxLabel(profile, box, withLines) {
-  const { frames, functions, strings } = profile;
+  const { frames, functions } = profile;
   if (box.isRest) return { name: `${grouped(box.count)} more`, suffix: '' };
   if (box.group) return groupParts(profile, box.group);
   if (box.frame < 0) return { name: 'all', suffix: '' };
   const id = frames.function[box.frame];
-  const line = frames.line[box.frame];
-  const suffix =
-    withLines && line && functions.file[id] >= 0 ? ` (${baseName(strings[functions.file[id]])}:${line})` : '';
-  return { name: functions.name[id], suffix };
+  const line = withLines ? frames.line[box.frame] : 0;
+  return { name: functions.name[id], suffix: sourceSuffix(profile, id, line), hasLine: line > 0 };
+}
+
+/** What follows a function's name: file and line if there is a line, the file of a Python function in any case. */
+function sourceSuffix({ about, functions, strings }, id, line) {
+  const file = functions.file[id] >= 0 ? fileName(strings[functions.file[id]]) : null;
+  if (file !== null && line) return ` (${file}:${line})`;
+  return file && about.kinds[functions.kind[id]] === 'python' ? ` (${file})` : '';
 }
 
 /** Where a frame's function is, as far as known: source file and line, and module. */

@@ -101,15 +101,25 @@ class FunctionTable {
 
   row(id, self, total) {
     const { profile, state } = this.app;
-    const { functions, modules } = profile;
+    const { functions } = profile;
     const name = clipped(functions.name[id]);
-    const module = functions.module[id] >= 0 ? modules[functions.module[id]] : '';
-    const cell = element('td', { title: module ? `${name}\n${module}` : name, dir: 'ltr' },
+    const { short, place } = this.home(id);
+    const cell = element('td', { title: place ? `${name}\n${clipped(place)}` : name, dir: 'ltr' },
       swatch(state.theme, profile.about.kinds[functions.kind[id]] ?? 'other'), element('b', { textContent: this.fitting(functions.name[id]) }));
-    if (module) cell.append(element('span', { className: 'module', textContent: baseName(module) }));
+    if (short) cell.append(element('span', { className: 'module', textContent: clipped(short) }));
     const row = element('tr', { tabIndex: 0 }, this.figure(self), this.figure(total), cell);
     row.dataset.function = id;
     return row;
+  }
+
+  /** Where a function comes from, in short and in full: its module, or where it begins in the source if it is in none. */
+  home(id) {
+    const { functions, modules, strings } = this.app.profile;
+    const module = functions.module[id] >= 0 ? modules[functions.module[id]] : '';
+    if (module || functions.file[id] < 0) return { short: baseName(module), place: module };
+    const file = strings[functions.file[id]];
+    const line = functions.line[id] ? `:${functions.line[id]}` : '';
+    return { short: fileName(file) + line, place: file + line };
   }
 
   /** The longest form of a name that fits into its column; it has the full one as its title. */

@@ -76,6 +76,12 @@ function baseName(path) {
   return path.slice(path.lastIndexOf('/') + 1);
 }
 
+/** Last part of the path of a source file; what is no path stays whole: `<string>`, `<frozen importlib._bootstrap>`. */
+function fileName(path) {
+  const name = (!/^<.*>$/s.test(path) && baseName(path)) || path;
+  return name.length > LONGEST_NAME ? name.slice(0, LONGEST_NAME) + '…' : name;
+}
+
 /** A number with its digits grouped. */
 function grouped(number) {
   return number.toLocaleString('en-US');

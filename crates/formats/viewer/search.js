@@ -5,7 +5,7 @@ const MOST_PLACES = 5000;
 
 /**
  * What is typed: a regular expression; in small letters it matches capitals too. `file:` and `module:` in front of it
- * search these instead of the names. Throws what `RegExp` throws.
+ * search these instead of the names, which Python functions have with and without their files. Throws what `RegExp` throws.
  */
 function parseQuery(text) {
   const [, field = '', pattern] = /^(?:(file|module):)?(.*)$/s.exec(text);
@@ -19,7 +19,7 @@ class Search {
     const { functions, modules, strings } = profile;
     const matchingModules = modules.map(path => pattern.test(path));
     const tests = {
-      '': id => pattern.test(functions.name[id]),
+      '': id => pattern.test(functions.name[id]) || pattern.test(functions.name[id] + sourceSuffix(profile, id, 0)),
       file: id => functions.file[id] >= 0 && pattern.test(strings[functions.file[id]]),
       module: id => functions.module[id] >= 0 && matchingModules[functions.module[id]],
     };

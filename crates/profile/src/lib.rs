@@ -26,5 +26,5 @@ pub use builder::Builder;
 pub use meta::{Losses, Meta, ProcessStatus, StopCount};
 pub use model::{
     FoundBy, FrameId, FrameKey, FunctionId, FunctionKey, Kind, Module, ModuleId, NodeId, Process, ProcessId, Profile,
-    Sample, StackNode, Text, Thread, ThreadId,
+    Sample, StackNode, Text, Thread, ThreadId, file_name,
 };

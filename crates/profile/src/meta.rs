@@ -31,6 +31,10 @@ pub struct Meta {
     pub stops: Vec<StopCount>,
     /// One line per process that has something to say.
     pub statuses: Vec<ProcessStatus>,
+    /// One line per interpreter that was met, with the evidence for it or the reason why it was refused: `pid 4711 python
+    /// 3.12.1 libpython3.12.so: key 0 at _PyRuntime+0x608 [code, table, live]; 1,204 stacks, 0 refused`. What stands before
+    /// the first `: ` says which one.
+    pub interpreters: Vec<String>,
 }
 
 impl Default for Meta {
@@ -49,6 +53,7 @@ impl Default for Meta {
             losses: Vec::new(),
             stops: Vec::new(),
             statuses: Vec::new(),
+            interpreters: Vec::new(),
         }
     }
 }

@@ -43,13 +43,16 @@ pub enum Kind {
     Native,
     /// Compiled while the program runs, named by a perf map or not at all.
     Jit,
+    /// A Python function that CPython's interpreter runs. Its name is the qualified one, its file `co_filename`, its first line
+    /// `co_firstlineno`; it is in no module.
+    Python,
     /// Not a function: why a stack stops, or that frames were left out. Shown in brackets.
     Marker,
 }
 
 impl Kind {
     /// Every kind, in the order of their legend.
-    pub const ALL: &'static [Kind] = &[Kind::Kernel, Kind::Native, Kind::Jit, Kind::Marker];
+    pub const ALL: &'static [Kind] = &[Kind::Kernel, Kind::Native, Kind::Jit, Kind::Python, Kind::Marker];
 
     /// Word for legends and for formats that name kinds.
     pub fn name(self) -> &'static str {
@@ -57,6 +60,7 @@ impl Kind {
             Kind::Kernel => "kernel",
             Kind::Native => "native",
             Kind::Jit => "jit",
+            Kind::Python => "python",
             Kind::Marker => "marker",
         }
     }
@@ -210,17 +214,29 @@ impl Profile {
     }
 
     /// What a frame is called in a picture: the function's name, with `(file:LINE)` behind it where
-    /// `with_lines` asks for it and the line is known. The file is the last part of its path.
+    /// `with_lines` asks for it and the line is known. A Python function has its `(file)` behind it in any case, for names
+    /// such as `<module>` and `__init__` say little without it. The file is that of [`file_name`].
     pub fn label(&self, frame: FrameId, with_lines: bool) -> String {
         let key = &self.frames[frame.index()];
         let function = &self.functions[key.function.index()];
         let name = self.text(function.name);
-        match function.file {
-            Some(file) if with_lines && key.line != 0 => {
-                let file = self.text(file);
-                format!("{name} ({}:{})", file.rsplit('/').next().unwrap_or(file), key.line)
-            }
+        match function.file.map(|file| file_name(self.text(file))) {
+            Some(file) if with_lines && key.line != 0 => format!("{name} ({file}:{})", key.line),
+            Some(file) if function.kind == Kind::Python && !file.is_empty() => format!("{name} ({file})"),
             _ => name.to_owned(),
         }
     }
 }
+
+/// The last part of the path of a source file. What stands in angle brackets is no path and stays whole: `<string>`,
+/// `<frozen importlib._bootstrap>`; so does what ends in `/`.
+pub fn file_name(path: &str) -> &str {
+    let bracketed = path.starts_with('<') && path.ends_with('>');
+    match path.rsplit('/').next() {
+        Some(last) if !last.is_empty() && !bracketed => last,
+        _ => path,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -49,6 +49,8 @@ struct Header<'a> {
     losses: Vec<LossRow<'a>>,
     stops: Vec<StopRow<'a>>,
     statuses: Vec<StatusRow<'a>>,
+    /// A line each.
+    interpreters: Vec<Cow<'a, str>>,
 }
 
 #[derive(Serialize)]
@@ -100,6 +102,7 @@ impl<'a> Header<'a> {
                     stops: stop_rows(&status.stops),
                 })
                 .collect(),
+            interpreters: meta.interpreters.iter().map(|line| visible(line)).collect(),
         }
     }
 }

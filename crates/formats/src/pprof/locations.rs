@@ -1,6 +1,6 @@
 //! Functions and places in them.
 
-use profile::{FrameId, FunctionId, NodeId, Profile};
+use profile::{FrameId, Kind, NodeId, Profile};
 use rustc_hash::FxHashMap;
 
 use super::mappings::Mappings;
@@ -70,19 +70,22 @@ impl<'a> Locations<'a> {
 
     fn line(&mut self, frame: FrameId, strings: &mut Strings) -> Line {
         let key = &self.profile.frames[frame.index()];
-        Line { function_id: self.function(key.function, strings), line: key.line.into() }
+        Line { function_id: self.function(frame, strings), line: key.line.into() }
     }
 
-    fn function(&mut self, id: FunctionId, strings: &mut Strings) -> u64 {
+    /// The id of a frame's function.
+    fn function(&mut self, frame: FrameId, strings: &mut Strings) -> u64 {
+        let id = self.profile.frames[frame.index()].function;
         let known = self.of_function[id.index()];
         if known != 0 {
             return known;
         }
         let key = &self.profile.functions[id.index()];
-        let name = strings.visible(self.profile.text(key.name));
+        let name = strings.visible(&self.profile.label(frame, false));
+        let system_name = if key.kind == Kind::Python { 0 } else { name };
         let filename = key.file.map_or(0, |file| strings.visible(self.profile.text(file)));
         let new = self.functions.len() as u64 + 1;
-        self.functions.push(Function { id: new, name, system_name: name, filename, start_line: key.start_line.into() });
+        self.functions.push(Function { id: new, name, system_name, filename, start_line: key.start_line.into() });
         self.of_function[id.index()] = new;
         new
     }

@@ -1,6 +1,6 @@
 //! The addresses of modules; see [`crate::pprof`] for how they are chosen.
 
-use profile::{FrameKey, Module, ModuleId, Profile};
+use profile::{FrameKey, Kind, Module, ModuleId, Profile};
 
 use super::messages::Mapping;
 use super::strings::Strings;
@@ -33,8 +33,8 @@ impl Mappings {
     pub(super) fn place(&self, profile: &Profile, frame: &FrameKey) -> (u64, u64) {
         let function = &profile.functions[frame.function.index()];
         let Some(module) = function.module else {
-            let address = if function.kind == profile::Kind::Marker { 0 } else { frame.offset };
-            return (0, address);
+            let is_code = !matches!(function.kind, Kind::Marker | Kind::Python);
+            return (0, if is_code { frame.offset } else { 0 });
         };
         let mapping = &self.0[module.index()];
         let address = if is_file(profile, module) {

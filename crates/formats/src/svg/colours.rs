@@ -18,6 +18,7 @@ pub(super) enum Shade {
     Native,
     Inlined,
     Jit,
+    Python,
     Marker,
     Task,
 }
@@ -25,7 +26,7 @@ pub(super) enum Shade {
 impl Shade {
     /// In the order of the legend.
     pub(super) const ALL: &'static [Shade] =
-        &[Shade::Kernel, Shade::Native, Shade::Inlined, Shade::Jit, Shade::Marker, Shade::Task];
+        &[Shade::Kernel, Shade::Native, Shade::Inlined, Shade::Jit, Shade::Python, Shade::Marker, Shade::Task];
 
     fn name(self) -> &'static str {
         match self {
@@ -33,6 +34,7 @@ impl Shade {
             Shade::Native => "native",
             Shade::Inlined => "inlined",
             Shade::Jit => "jit",
+            Shade::Python => "python",
             Shade::Marker => "marker",
             Shade::Task => "process/thread",
         }
@@ -44,20 +46,21 @@ impl Shade {
     }
 
     /// The end of its labels. Inferno takes these ends off before it shows a label; `w` is one that it knows and
-    /// that nothing else here uses.
+    /// that nothing else here uses. It knows no more, so Python's is a stand-in for nothing.
     pub(super) fn suffix(self) -> &'static str {
         match self {
             Shade::Kernel => "_[k]",
             Shade::Inlined => "_[i]",
             Shade::Jit => "_[j]",
             Shade::Task => "_[w]",
+            Shade::Python => placeholders::NOTHING,
             Shade::Native | Shade::Marker => "",
         }
     }
 
     /// What the end and the beginning of a label say.
     fn of(label: &str) -> Shade {
-        let suffixed = [Shade::Kernel, Shade::Inlined, Shade::Jit, Shade::Task];
+        let suffixed = [Shade::Kernel, Shade::Inlined, Shade::Jit, Shade::Python, Shade::Task];
         match suffixed.into_iter().find(|shade| label.ends_with(shade.suffix())) {
             Some(shade) => shade,
             None if label.starts_with(placeholders::of('[')) => Shade::Marker,
@@ -77,6 +80,7 @@ pub(super) fn base(shade: Shade) -> Color {
         Shade::Native => rgb(246, 198, 86),
         Shade::Inlined => rgb(250, 232, 164),
         Shade::Jit => rgb(142, 208, 122),
+        Shade::Python => rgb(198, 150, 240),
         Shade::Marker => rgb(196, 196, 196),
         Shade::Task => rgb(172, 198, 230),
     }

@@ -136,6 +136,7 @@ impl Labels for SvgLabels<'_> {
             _ if self.0.frames[frame.index()].inlined => Shade::Inlined,
             Kind::Native => Shade::Native,
             Kind::Jit => Shade::Jit,
+            Kind::Python => Shade::Python,
         };
         label(&self.0.label(frame, self.0.meta.lines), shade)
     }

@@ -10,6 +10,8 @@ use super::colours::{self, Shade};
 
 /// What stands for a character of a name.
 const CHARACTERS: &[(char, char)] = &[(' ', '\u{80}'), (';', '\u{81}'), ('[', '\u{82}'), (']', '\u{83}')];
+/// What stands for nothing: it only tells labels apart.
+pub(super) const NOTHING: &str = "\u{84}";
 /// The first of those that stand for the squares of the legend.
 const FIRST_SQUARE: u32 = 0x90;
 

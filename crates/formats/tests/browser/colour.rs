@@ -42,12 +42,18 @@ pub fn check(theme: &Value, background: &str) {
             if [kind, other].iter().all(|kind| ["marker", "group", "other"].contains(&kind.as_str())) {
                 continue;
             }
-            for (vision, matrix) in VISIONS {
-                let seen = |shades: &Value| lab(see(matrix, parse(shades[0].as_str().unwrap())));
-                let distance = distance(seen(shades), seen(other_shades));
-                assert!(distance >= PLAINLY_DIFFERENT, "{kind} and {other}, {vision}: {distance:.1}");
-            }
+            let first = |shades: &Value| shades[0].as_str().unwrap().to_owned();
+            check_pair((kind, &first(shades)), (other, &first(other_shades)));
         }
+    }
+}
+
+/// Checks that two colours, each with the name of its kind, are plainly different for everybody.
+pub fn check_pair((kind, colour): (&str, &str), (other, other_colour): (&str, &str)) {
+    for (vision, matrix) in VISIONS {
+        let seen = |colour: &str| lab(see(matrix, parse(colour)));
+        let distance = distance(seen(colour), seen(other_colour));
+        assert!(distance >= PLAINLY_DIFFERENT, "{kind} and {other}, {vision}: {distance:.1}");
     }
 }
 

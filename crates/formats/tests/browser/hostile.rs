@@ -36,7 +36,8 @@ fn hostile_names_stay_text() {
             builder.set_command_line(process, name);
             let thread = builder.thread(process, index as u32, name);
             let frame = samples::frame(&mut builder, name, Kind::Native, false, 0);
-            let stack = builder.stack([frame, frame]);
+            let python = samples::python(&mut builder, name, name, 1, 2);
+            let stack = builder.stack([frame, frame, python]);
             builder.add(thread, stack, 10);
         }
         let meta = builder.meta_mut();
@@ -44,6 +45,7 @@ fn hostile_names_stay_text() {
         meta.command_line.clone_from(&names[1]);
         meta.host.clone_from(&names[2]);
         meta.losses.push(profile::Losses { cause: names[3].clone(), count: 1 });
+        meta.interpreters.extend(names.iter().map(|name| format!("pid 1 python {name}: refused: {name}")));
         meta.stops.push(profile::StopCount { reason: names[0].clone(), whole: false, count: 1 });
         builder.finish()
     };

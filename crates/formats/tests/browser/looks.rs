@@ -17,8 +17,10 @@ fn draws_a_graph_without_network_or_complaints() {
         builder.add(thread, stack, 100 - index as u64);
     }
     let Some(mut shown) = show(&builder.finish()) else { return };
-    for (kind, pixels_differ) in [("kernel", false), ("native", false), ("jit", false), ("marker", true)] {
-        let (x, y, width) = shown.place(kind);
+    for kind in Kind::ALL {
+        let pixels_differ = *kind == Kind::Marker;
+        let label = if *kind == Kind::Python { "python (sample.c)" } else { kind.name() };
+        let (kind, (x, y, width)) = (kind.name(), shown.place(label));
         // a strip at the right of the box, where no text is
         let colours = shown.browser.evaluate(&format!(
             "(() => {{

@@ -6,6 +6,7 @@ mod hostile;
 mod interaction;
 mod labels;
 mod looks;
+mod python;
 mod samples;
 mod shown;
 mod svg;

@@ -27,6 +27,15 @@ pub fn frame(builder: &mut Builder, name: &str, kind: Kind, inlined: bool, line:
     builder.frame(FrameKey { line, inlined, ..FrameKey::of(function) })
 }
 
+/// A frame of a Python function.
+pub fn python(builder: &mut Builder, name: &str, file: &str, start_line: u32, line: u32) -> FrameId {
+    let name = builder.text(name);
+    let file = Some(builder.text(file));
+    let function = FunctionKey { name, kind: Kind::Python, file, start_line, module: None };
+    let function = builder.function(function);
+    builder.frame(FrameKey { line, ..FrameKey::of(function) })
+}
+
 /// A profile with three processes, five threads, recursion, inlined frames, lines, and empty stacks.
 pub fn random_profile(seed: u64) -> Profile {
     let mut numbers = Numbers(seed * 2 + 1);

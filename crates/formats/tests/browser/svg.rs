@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::hostile::hostile_names;
-use super::{Browser, samples};
+use super::{Browser, colour, samples};
 
 /// A box as it is on the screen, in pixels.
 #[derive(Deserialize, Clone, Debug)]
@@ -201,7 +201,8 @@ fn search_marks_matches_and_tells_their_share() {
     assert!((10.0..90.0).contains(&whole));
     close(picture.matched(), whole);
     for (drawn, before) in picture.boxes().iter().zip(&before) {
-        let found = ["function_3", "function_7"].contains(&&*drawn.name);
+        // the one that is Python's has its file behind it
+        let found = ["function_3 (sample.c)", "function_7"].contains(&&*drawn.name);
         assert_eq!(drawn.fill != *before, found, "{drawn:?}");
     }
     picture.find();
@@ -224,6 +225,38 @@ fn search_marks_matches_and_tells_their_share() {
     picture.browser.assert_quiet();
 }
 
+/// As many kinds as there are, and the colour of a match.
+#[test]
+fn colours_can_be_told_apart() {
+    let mut builder = Builder::default();
+    let process = builder.process(1, "p");
+    let thread = builder.thread(process, 1, "p");
+    let mut frames: Vec<_> = Kind::ALL
+        .iter()
+        .map(|kind| samples::frame(&mut builder, &format!("[{}]", kind.name()), *kind, false, 0))
+        .collect();
+    frames.push(samples::frame(&mut builder, "inlined", Kind::Native, true, 0));
+    let stack = builder.stack(frames);
+    builder.add(thread, stack, 1);
+    let Some(mut picture) = show(&builder.finish()) else { return };
+    let legend = picture.browser.evaluate(
+        "[...document.querySelectorAll('tspan')].map(square => [square.nextSibling.textContent.trim(), square.getAttribute('fill')])",
+    );
+    let mut colours: Vec<(String, String)> = serde_json::from_value(legend).unwrap();
+    assert_eq!(colours.len(), Kind::ALL.len() + 2, "inlined functions, and processes: {colours:?}");
+    colours.push(("match".to_owned(), "rgb(230,0,230)".to_owned()));
+    for (_, colour) in &mut colours {
+        let channels = colour.trim_start_matches("rgb(").trim_end_matches(')').split(',');
+        let hex: String = channels.map(|channel| format!("{:02x}", channel.parse::<u8>().unwrap())).collect();
+        *colour = format!("#{hex}");
+    }
+    for (at, (kind, colour)) in colours.iter().enumerate() {
+        for (other, other_colour) in &colours[..at] {
+            colour::check_pair((kind, colour), (other, other_colour));
+        }
+    }
+}
+
 #[test]
 fn hostile_names_are_text() {
     let build = |names: &[String]| {
@@ -232,7 +265,8 @@ fn hostile_names_are_text() {
             let process = builder.process(index as u32, name);
             let thread = builder.thread(process, index as u32, &format!("{name} "));
             let frame = samples::frame(&mut builder, name, Kind::Native, false, 0);
-            let stack = builder.stack([frame, frame]);
+            let python = samples::python(&mut builder, name, name, 1, 2);
+            let stack = builder.stack([frame, frame, python]);
             builder.add(thread, stack, 10);
         }
         let meta = builder.meta_mut();
@@ -245,7 +279,7 @@ fn hostile_names_are_text() {
     let mut counts = Vec::new();
     for names in [&hostile, &harmless] {
         let Some(mut picture) = show(&build(names)) else { return };
-        assert_eq!(picture.boxes().len(), 1 + 4 * names.len());
+        assert_eq!(picture.boxes().len(), 1 + 5 * names.len());
         for drawn in picture.boxes().iter().filter(|drawn| drawn.name != "all").step_by(3) {
             let (x, y) = (drawn.x + drawn.width / 2.0, drawn.y + drawn.height / 2.0);
             picture.browser.point(x, y);

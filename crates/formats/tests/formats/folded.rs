@@ -1,6 +1,6 @@
 //! Folded stacks, read back by the rules of their documentation.
 
-use crate::{expected, random, synthetic};
+use crate::{expected, long, random, synthetic};
 use std::collections::BTreeMap;
 
 use profile::{FrameId, Kind, Profile};
@@ -54,7 +54,7 @@ fn expected_lines(profile: &Profile) -> Lines {
             (Kind::Marker, _) => "",
             (_, true) => "_[i]",
             (Kind::Jit, _) => "_[j]",
-            (Kind::Native, _) => "",
+            (Kind::Native | Kind::Python, _) => "",
         };
         format!("{}\0{suffix}", profile.label(frame, profile.meta.lines))
     };
@@ -85,19 +85,41 @@ fn friendly_names_stand_as_they_are() {
     // the thread by its name; as the innermost frame that name must not look like a count
     assert!(lines.iter().any(|line| line.starts_with("server;worker 1;_start;")));
     assert!(lines.contains(&"server;worker\\u{20}1 2"));
+    // a Python function with its file
+    let front = "gunicorn;Py_BytesMain;<module> (main.py)";
+    for rest in [
+        "_find_and_load (<frozen importlib._bootstrap>) 15",
+        "Handler.handle (web.py) 55",
+        "Handler.handle (web.py);helper (util.py) 60",
+        "Handler.handle (web.py);helper (other.py) 25",
+        // two functions that read the same
+        "Handler.handle (web.py);list_sort_impl;<lambda> (web.py) 30",
+        "Handler.handle (web.py);sock_recv_guts;entry_SYSCALL_64_[k] 35",
+    ] {
+        assert!(lines.contains(&format!("{front};{rest}").as_str()), "{rest}: {text}");
+    }
 }
 
 #[test]
 fn lines_are_shown_where_they_are_asked_for() {
     let mut profile = synthetic::friendly();
     profile.meta.lines = true;
-    assert!(written(&profile).lines().any(|line| line == "server;_start;main (main.c:31) 40"));
+    let text = written(&profile);
+    for line in [
+        "server;_start;main (main.c:31) 40",
+        "gunicorn;Py_BytesMain;<module> (main.py:40);_find_and_load (<frozen importlib._bootstrap>) 15",
+        "gunicorn;Py_BytesMain;<module> (main.py:40);Handler.handle (web.py:31) 5",
+        "gunicorn;Py_BytesMain;<module> (main.py:40);Handler.handle (web.py:30);list_sort_impl;<lambda> (web.py:57) 20",
+    ] {
+        assert!(text.lines().any(|written| written == line), "{line}: {text}");
+    }
 }
 
 #[test]
 fn hostile_names_come_back() {
-    let profile = synthetic::whole();
-    assert_eq!(read_back(&written(&profile)), expected_lines(&profile));
+    for profile in [synthetic::whole(), long::profile()] {
+        assert_eq!(read_back(&written(&profile)), expected_lines(&profile));
+    }
 }
 
 #[test]

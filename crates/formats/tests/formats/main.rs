@@ -2,6 +2,7 @@
 
 mod expected;
 mod folded;
+mod long;
 mod output;
 mod pprof;
 mod random;

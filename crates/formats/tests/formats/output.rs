@@ -61,7 +61,7 @@ fn what_is_there_stays_until_the_end() {
     assert_eq!(fs::read_to_string(&path).unwrap(), OLD);
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     output.finish(&synthetic::friendly()).unwrap();
-    assert!(fs::read_to_string(&path).unwrap().starts_with("node;"));
+    assert!(fs::read_to_string(&path).unwrap().starts_with("gunicorn;"));
 }
 
 #[test]

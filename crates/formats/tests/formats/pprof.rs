@@ -6,7 +6,7 @@ mod tool;
 use std::collections::BTreeMap;
 use std::io::Read as _;
 
-use crate::{expected, random, synthetic};
+use crate::{expected, long, random, synthetic};
 use flate2::read::GzDecoder;
 use formats::pprof::messages;
 use profile::Profile;
@@ -85,7 +85,7 @@ fn check_stacks(profile: &Profile, decoded: &Decoded) {
         *got.entry(key).or_default() += u64::try_from(sample.value[0]).unwrap();
     }
     let mut wanted = expected::Stacks::new();
-    let stacks = expected::stacks(profile, |frame| visible(&expected::name(profile, frame)));
+    let stacks = expected::stacks(profile, |frame| visible(&profile.label(frame, false)));
     for ((process, thread, frames), count) in stacks {
         *wanted.entry((visible(&process), visible(&thread), frames)).or_default() += count;
     }
@@ -127,7 +127,7 @@ fn check_places(decoded: &Decoded) {
 
 #[test]
 fn the_profile_says_what_the_model_says() {
-    for profile in [synthetic::friendly(), synthetic::whole(), Profile::default()] {
+    for profile in [synthetic::friendly(), synthetic::whole(), long::profile(), Profile::default()] {
         let decoded = Decoded::of(&profile);
         check_stacks(&profile, &decoded);
         check_threads(&profile, &decoded);
@@ -168,6 +168,8 @@ fn comments_tell_of_the_recording() {
             "lost: 3 samples: ring buffer full",
             "stacks: 900 ended in root (whole)",
             "stacks: 40 ended in [no unwind row] (not whole)",
+            &format!("# {}", synthetic::INTERPRETER),
+            "# pid 5000 node: 240 samples, 240 ended in root (whole)",
         ]
     );
 }
@@ -191,6 +193,40 @@ fn inlined_functions_share_a_location() {
     let kernel = decoded.0.mapping.iter().find(|one| decoded.string(one.filename) == "[kernel.kallsyms]").unwrap();
     assert!(kernel.has_functions && !kernel.has_filenames && !kernel.has_line_numbers && !kernel.has_inline_frames);
     assert_eq!((kernel.memory_start, kernel.memory_limit), (0xffff_ffff_8132_1000, 0xffff_ffff_81e0_1000));
+}
+
+#[test]
+fn python_functions_have_file_and_lines_but_no_address() {
+    let decoded = Decoded::of(&synthetic::friendly());
+    let mut functions = Vec::new();
+    for location in &decoded.0.location {
+        let line = location.line[0];
+        let function = decoded.0.function[line.function_id as usize - 1];
+        let file = decoded.string(function.filename);
+        if file.ends_with(".py") || file.starts_with('<') {
+            assert_eq!((location.mapping_id, location.address, location.line.len()), (0, 0, 1));
+            let names = [function.name, function.system_name].map(|name| decoded.string(name));
+            functions.push((names, file, function.start_line, line.line, function.id));
+        }
+    }
+    functions.sort_unstable();
+    let shown: Vec<_> = functions.iter().map(|(names, file, first, line, _)| (*names, *file, *first, *line)).collect();
+    assert_eq!(
+        shown,
+        [
+            (["<lambda> (web.py)", ""], "/srv/app/web.py", 41, 41),
+            (["<lambda> (web.py)", ""], "/srv/app/web.py", 57, 57),
+            (["<module> (main.py)", ""], "/srv/app/main.py", 1, 40),
+            (["Handler.handle (web.py)", ""], "/srv/app/web.py", 12, 30),
+            (["Handler.handle (web.py)", ""], "/srv/app/web.py", 12, 31),
+            (["_find_and_load (<frozen importlib._bootstrap>)", ""], "<frozen importlib._bootstrap>", 1349, 0),
+            (["helper (other.py)", ""], "/srv/app/other.py", 3, 5),
+            (["helper (util.py)", ""], "/srv/app/util.py", 3, 5),
+        ]
+    );
+    // one function for each name, file and first line
+    let ids: std::collections::BTreeSet<_> = functions.iter().map(|function| function.4).collect();
+    assert_eq!(ids.len(), shown.len() - 1);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Speedscope's JSON, by the schema of speedscope and against the model.
 
-use crate::{expected, random, schema, synthetic};
+use crate::{expected, long, random, schema, synthetic};
 use profile::Profile;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -70,7 +70,7 @@ fn check_sums(profile: &Profile, file: &Value) {
 
 #[test]
 fn the_file_says_what_the_model_says() {
-    for profile in [synthetic::friendly(), synthetic::whole(), Profile::default()] {
+    for profile in [synthetic::friendly(), synthetic::whole(), long::profile(), Profile::default()] {
         let file = written(&profile);
         follows_schema(&file).unwrap();
         check_all(&profile, &file);
@@ -122,11 +122,51 @@ fn frames_are_functions() {
 }
 
 #[test]
+fn python_functions_have_file_and_line() {
+    let mut profile = synthetic::friendly();
+    let frames = |profile: &Profile, name: &str| -> Vec<Value> {
+        let file = written(profile);
+        let all = file["shared"]["frames"].as_array().unwrap().clone();
+        all.into_iter().filter(|frame| frame["name"] == name).collect()
+    };
+    let frame = |name: &str, file: &str, line: u32| json!({"name": name, "file": file, "line": line});
+    let [util, other] = ["/srv/app/util.py", "/srv/app/other.py"].map(|file| move |line| frame("helper", file, line));
+    let lambdas = [41, 57].map(|line| frame("<lambda>", "/srv/app/web.py", line));
+    assert_eq!(frames(&profile, "helper"), [util(3), other(3)]);
+    assert_eq!(frames(&profile, "<lambda>"), lambdas);
+    assert_eq!(frames(&profile, "Handler.handle"), [frame("Handler.handle", "/srv/app/web.py", 12)]);
+    profile.meta.lines = true;
+    assert_eq!(frames(&profile, "helper"), [util(5), other(5)]);
+    assert_eq!(frames(&profile, "<lambda>"), lambdas);
+    let lines = [30, 31].map(|line| frame("Handler.handle", "/srv/app/web.py", line));
+    assert_eq!(frames(&profile, "Handler.handle"), lines);
+    let unknown = json!({"name": "_find_and_load", "file": "<frozen importlib._bootstrap>"});
+    assert_eq!(frames(&profile, "_find_and_load"), [unknown]);
+}
+
+#[test]
+fn comments_tell_of_the_recording() {
+    let file = written(&synthetic::friendly());
+    let comments = file["comments"].as_array().unwrap();
+    for comment in [
+        "command: wholestack record --duration 10 -o profile.html",
+        "lost: 3 samples: ring buffer full",
+        synthetic::INTERPRETER,
+        "pid 5000 node: 240 samples, 240 ended in root (whole)",
+    ] {
+        assert!(comments.contains(&json!(comment)), "{comment}: {comments:?}");
+    }
+}
+
+#[test]
 fn threads_come_busiest_first() {
     let file = written(&synthetic::friendly());
     let names: Vec<&str> =
         file["profiles"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["all threads", "server (4711)", "node (5000)", "server (4711) / worker 1 (4712)"]);
+    assert_eq!(
+        names,
+        ["all threads", "server (4711)", "gunicorn (6000)", "node (5000)", "server (4711) / worker 1 (4712)"]
+    );
     assert_eq!(file["exporter"], "wholestack 0.1.0");
     assert_eq!(file["name"], "whole machine");
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use crate::{random, synthetic};
+use crate::{long, random, synthetic};
 use profile::{Kind, Profile};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -32,6 +32,7 @@ json.dump({
     "texts": ["".join(e.itertext()) for e in root.findall(svg + "text")],
     "legend": {(e.tail or "").strip(): e.get("fill") for e in root.iter(svg + "tspan")},
     "script": "".join(e.text for e in root.iter(svg + "script")),
+    "description": [e.text for e in root.findall(svg + "desc")],
     "elements": sorted({e.tag.replace(svg, "") for e in root.iter()}),
     "attributes": sorted({k for e in root.iter() for k in e.attrib}),
 }, sys.stdout)
@@ -62,7 +63,12 @@ fn boxes(file: &Value) -> BTreeMap<String, Vec<Value>> {
 }
 
 fn width(boxes: &BTreeMap<String, Vec<Value>>, name: &str) -> u64 {
-    boxes[name].iter().map(|one| one["w"].as_u64().unwrap()).sum()
+    boxes
+        .get(name)
+        .unwrap_or_else(|| panic!("{name} is not in {:?}", boxes.keys()))
+        .iter()
+        .map(|one| one["w"].as_u64().unwrap())
+        .sum()
 }
 
 #[test]
@@ -71,11 +77,11 @@ fn boxes_are_as_wide_as_their_samples() {
     let file = parsed(&written(&profile));
     assert_eq!(file["total"], profile.total().to_string());
     let boxes = boxes(&file);
-    for (name, samples) in [("all", 902), ("server", 662), ("node", 240), ("worker 1", 92), ("main", 660)] {
+    for (name, samples) in [("all", 1202), ("server", 662), ("node", 240), ("worker 1", 92), ("main", 660)] {
         assert_eq!(width(&boxes, name), samples, "{name}");
     }
     assert_eq!(width(&boxes, "http::peek"), 210);
-    assert_eq!(boxes["http::peek"][0]["title"], "http::peek (210 samples, 23.28%)");
+    assert_eq!(boxes["http::peek"][0]["title"], "http::peek (210 samples, 17.47%)");
     // callees are below their callers
     let y = |name: &str| boxes[name][0]["y"].as_u64().unwrap();
     assert!(y("all") < y("server") && y("server") < y("_start") && y("_start") < y("main") && y("main") < y("read"));
@@ -87,7 +93,7 @@ fn title_and_subtitle_say_what_it_is() {
     let texts = file["texts"].as_array().unwrap();
     assert_eq!(texts[0], "whole machine");
     let subtitle = texts[1].as_str().unwrap();
-    for part in ["wholestack record --duration 10 -o profile.", "2023-11-1", ", 10.0 s, 100 Hz, 902 samples, 3 lost"] {
+    for part in ["wholestack record --duration 10 -o profile.", "2023-11-1", ", 10.0 s, 100 Hz, 1202 samples, 3 lost"] {
         assert!(subtitle.contains(part), "{subtitle}");
     }
 }
@@ -108,6 +114,9 @@ fn colours_are_those_of_the_legend() {
         ("main", "native"),
         ("http::peek", "inlined"),
         ("LazyCompile:*handler /srv/app.js:10:3", "jit"),
+        ("<module> (main.py)", "python"),
+        ("helper (other.py)", "python"),
+        ("_find_and_load (<frozen importlib._bootstrap>)", "python"),
         ("[no unwind row]", "marker"),
         ("worker 1", "process/thread"),
     ] {
@@ -124,7 +133,21 @@ fn colours_are_those_of_the_legend() {
             .min_by(|a, b| a.0.total_cmp(&b.0));
         assert_eq!(nearest.unwrap().1, kind, "{name}");
     }
-    assert_eq!(legend.len(), 6);
+    assert_eq!(legend.len(), 7);
+}
+
+#[test]
+fn the_description_has_a_line_for_each_process() {
+    let file = parsed(&written(&synthetic::friendly()));
+    let [description] = file["description"].as_array().unwrap().as_slice() else { panic!("one description") };
+    let lines: Vec<&str> = description.as_str().unwrap().lines().collect();
+    for line in ["host: box", synthetic::INTERPRETER, "pid 5000 node: 240 samples, 240 ended in root (whole)"] {
+        assert!(lines.contains(&line), "{lines:?}");
+    }
+    let hostile = parsed(&written(&synthetic::whole()));
+    let description = hostile["description"][0].as_str().unwrap();
+    assert!(!description.contains(|c: char| c.is_control() && c != '\n'), "{description}");
+    assert!(description.contains("\npid 9000 python 3.12.1 </title><script>alert(1)</script>: refused\n"));
 }
 
 /// Names are text and nothing else: the elements, attributes and scripts are those of a profile without them.
@@ -146,14 +169,35 @@ fn hostile_names_stay_text() {
         "# comment",
         "native_[k]",
         "[native in brackets]",
-        "(no name)",
         "\\u{1b}[31mred\\u{1b}[0m\\u{7}\\u{0}",
         "\\u{9b}31m\\u{80}\\u{81}\\u{82}\\u{83}\\u{90}",
     ] {
-        // one process and in it one frame of each of the four kinds
-        assert_eq!(boxes[name].len(), 5, "{name}");
-        assert_eq!(width(&boxes, name), 5 * 7, "{name}");
+        // one process and in it one frame of each kind but Python, which has its file behind the name
+        let kinds = Kind::ALL.len();
+        assert_eq!(boxes[name].len(), kinds, "{name}");
+        assert_eq!(width(&boxes, name), kinds as u64 * 7, "{name}");
     }
+    // a Python function without a name has no name of its file either
+    assert_eq!(width(&boxes, "(no name)"), 6 * 7);
+    for name in [
+        "a;b;c (a;b;c)",
+        " leading and trailing  ( leading and trailing )",
+        "\\u{1b}[31mred\\u{1b}[0m\\u{7}\\u{0} (\\u{1b}[31mred\\u{1b}[0m\\u{7}\\u{0})",
+        "]]><script>alert(2)</script> (script>)",
+        "<frozen a;b\\u{a}/c> (<frozen a;b\\u{a}/c>)",
+        "caf\\udce9 \u{fffd}\u{fffd}/\u{fffd}.py (\u{fffd}.py)",
+    ] {
+        assert_eq!(width(&boxes, name), 7, "{name}");
+    }
+}
+
+#[test]
+fn long_names_stay_whole() {
+    let boxes = boxes(&parsed(&written(&long::profile())));
+    let longest = boxes.keys().map(String::len).max();
+    // that of Python, with a path of which nothing is left out
+    assert!(longest > Some(2 * long::BYTES), "{longest:?}");
+    assert_eq!(boxes.values().map(Vec::len).sum::<usize>(), 2 + Kind::ALL.len());
 }
 
 #[test]
@@ -161,7 +205,7 @@ fn a_picture_of_nothing() {
     for meta_of in [Profile::default(), synthetic::whole()] {
         let profile = Profile { meta: meta_of.meta, ..Profile::default() };
         let file = parsed(&written(&profile));
-        assert_eq!(file["elements"], serde_json::json!(["rect", "svg", "text"]));
+        assert_eq!(file["elements"], serde_json::json!(["desc", "rect", "svg", "text"]));
         assert!(file["texts"][1].as_str().unwrap().ends_with("no samples"));
     }
 }

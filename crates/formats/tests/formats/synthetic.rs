@@ -2,7 +2,14 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use profile::{Builder, FrameId, FrameKey, FunctionKey, Kind, Losses, Module, ModuleId, Profile, StopCount, ThreadId};
+use profile::{
+    Builder, FrameId, FrameKey, FunctionKey, Kind, Losses, Module, ModuleId, ProcessStatus, Profile, StopCount,
+    ThreadId,
+};
+
+/// What is said of an interpreter.
+pub const INTERPRETER: &str = "pid 6000 python 3.12.1 libpython3.12.so: key 0 at _PyRuntime+0x608 [code, table, live]; \
+                               1,204 stacks, 0 refused";
 
 /// Names that try to break out of a format.
 pub const HOSTILE: &[&str] = &[
@@ -28,6 +35,10 @@ pub const HOSTILE: &[&str] = &[
     "日本語 и 🦀",
     "${jndi:x} {{x}} %s %n `x` $(x)",
     "https://example.com/?a=b&c=d",
+    // as CPython would escape and print what no UTF-8 can hold
+    "caf\\udce9 \u{fffd}\u{fffd}/\u{fffd}.py",
+    "<frozen a;b\n/c>",
+    "f (a.py:12)",
 ];
 
 /// Where a frame is.
@@ -89,6 +100,9 @@ fn meta(author: &mut Author) {
         StopCount { reason: "root".to_owned(), whole: true, count: 900 },
         StopCount { reason: "[no unwind row]".to_owned(), whole: false, count: 40 },
     ];
+    let stops = vec![StopCount { reason: "root".to_owned(), whole: true, count: 240 }];
+    meta.statuses = vec![ProcessStatus { pid: 5000, name: "node".to_owned(), samples: 240, stops }];
+    meta.interpreters = vec![INTERPRETER.to_owned()];
 }
 
 /// A web server: native code with inlined functions, the kernel below it.
@@ -145,24 +159,61 @@ fn runtime(author: &mut Author) {
     author.add(thread, &[stop, render], 40);
 }
 
+/// A web application in Python: native code below it, between its functions and above them, and the kernel.
+fn interpreter(author: &mut Author) {
+    let library = author.module("/usr/lib/libpython3.12.so.1.0", Some("00112233445566778899aabbccddeeff00112233"));
+    let zlib = author.module("/usr/lib/x86_64-linux-gnu/libz.so.1", None);
+    let kernel = author.module("[kernel]", None);
+    let native = |author: &mut Author, name, module, offset| {
+        author.frame(name, Kind::Native, At { module: Some(module), offset, ..At::default() })
+    };
+    let python = |author: &mut Author, name, source| {
+        // where its code object lies, which is no place in a file
+        author.frame(name, Kind::Python, At { offset: 0x7f33_0000_1230, source: Some(source), ..At::default() })
+    };
+    let start = native(author, "Py_BytesMain", library, 0x2_9000);
+    let module = python(author, "<module>", ("/srv/app/main.py", 1, 40));
+    let import = python(author, "_find_and_load", ("<frozen importlib._bootstrap>", 1349, 0));
+    let [handle, later] = [30, 31].map(|line| python(author, "Handler.handle", ("/srv/app/web.py", 12, line)));
+    let helpers = ["/srv/app/util.py", "/srv/app/other.py"].map(|file| python(author, "helper", (file, 3, 5)));
+    let sort = native(author, "list_sort_impl", library, 0x8_4000);
+    let lambdas = [41, 57].map(|line| python(author, "<lambda>", ("/srv/app/web.py", line, line)));
+    let compress = native(author, "deflate_slow", zlib, 0x4400);
+    let receive = native(author, "sock_recv_guts", library, 0x12_0000);
+    let at = At { module: Some(kernel), offset: 0xffff_ffff_81e0_0087, ..At::default() };
+    let entry = author.frame("entry_SYSCALL_64", Kind::Kernel, at);
+    let thread = author.task(6000, "gunicorn", "gunicorn");
+    author.add(thread, &[start, module, import], 15);
+    author.add(thread, &[start, module, handle], 50);
+    author.add(thread, &[start, module, later], 5);
+    author.add(thread, &[start, module, handle, helpers[0]], 60);
+    author.add(thread, &[start, module, handle, helpers[1]], 25);
+    author.add(thread, &[start, module, handle, sort, lambdas[0]], 10);
+    author.add(thread, &[start, module, handle, sort, lambdas[1]], 20);
+    author.add(thread, &[start, module, later, compress], 80);
+    author.add(thread, &[start, module, handle, receive, entry], 35);
+}
+
 /// One process, thread, function, file and module per hostile name.
 fn hostile(author: &mut Author) {
     for (at, name) in HOSTILE.iter().enumerate() {
         let module = author.module(name, Some(name));
         let thread = author.task(9000 + at as u32, name, name);
-        let kinds = [Kind::Native, Kind::Kernel, Kind::Jit, Kind::Marker];
-        let stack = kinds.map(|kind| {
-            author.frame(
-                name,
-                kind,
-                At {
-                    module: Some(module),
-                    offset: u64::MAX - at as u64,
-                    source: Some((name, 1, u32::MAX)),
-                    inlined: at % 2 == 0,
-                },
-            )
-        });
+        let stack: Vec<FrameId> = Kind::ALL
+            .iter()
+            .map(|kind| {
+                author.frame(
+                    name,
+                    *kind,
+                    At {
+                        module: Some(module),
+                        offset: u64::MAX - at as u64,
+                        source: Some((name, 1, u32::MAX)),
+                        inlined: at % 2 == 0,
+                    },
+                )
+            })
+            .collect();
         author.add(thread, &stack, 7);
     }
 }
@@ -173,6 +224,7 @@ pub fn friendly() -> Profile {
     meta(&mut author);
     server(&mut author);
     runtime(&mut author);
+    interpreter(&mut author);
     author.builder.finish()
 }
 
@@ -182,11 +234,17 @@ pub fn whole() -> Profile {
     meta(&mut author);
     server(&mut author);
     runtime(&mut author);
+    interpreter(&mut author);
     hostile(&mut author);
     let meta = author.builder.meta_mut();
     meta.command_line = HOSTILE.join(" ");
     meta.target = HOSTILE[..4].join(" ");
     meta.event = HOSTILE[12].to_owned();
     meta.losses.push(Losses { cause: HOSTILE[12].to_owned(), count: u64::MAX });
+    for (pid, name) in (9000..).zip(HOSTILE) {
+        let stops = vec![StopCount { reason: (*name).to_owned(), whole: false, count: 7 }];
+        meta.statuses.push(ProcessStatus { pid, name: (*name).to_owned(), samples: 7, stops });
+        meta.interpreters.push(format!("pid {pid} python 3.12.1 {name}: refused"));
+    }
     author.builder.finish()
 }

@@ -214,7 +214,7 @@ fn long_names_stay_whole() {
     let mut builder = Builder::default();
     let process = builder.process(1, "p");
     let thread = builder.thread(process, 1, "p");
-    for index in 0..3 {
+    for index in 0..Kind::ALL.len() as u8 {
         let frame = frame(&mut builder, &format!("{}{index}", "long::".repeat(10_000)), index);
         let stack = builder.stack([frame]);
         builder.add(thread, stack, 1);
@@ -237,6 +237,7 @@ fn header_says_what_meta_says() {
         losses: vec![Losses { cause: "ring buffer full".to_owned(), count: 12 }],
         stops: vec![stop.clone()],
         statuses: vec![ProcessStatus { pid: 4711, name: "ng\tinx".to_owned(), samples: 9, stops: vec![stop] }],
+        interpreters: vec!["pid 4711 python 3.12.1\n: refused".to_owned()],
         ..Meta::default()
     };
     let (header, samples) = decode(&encode(&builder.finish()).unwrap());
@@ -247,10 +248,11 @@ fn header_says_what_meta_says() {
         serde_json::json!({
             "version": "", "command": "", "target": "pid 4711 (nginx)", "host": "", "kernel": "",
             "start": 1.5, "duration": 30.0, "frequency": 99, "event": "cpu-clock", "lines": true,
-            "kinds": ["kernel", "native", "jit", "marker"],
+            "kinds": ["kernel", "native", "jit", "python", "marker"],
             "losses": [{ "cause": "ring buffer full", "count": 12 }],
             "stops": [stop],
             "statuses": [{ "pid": 4711, "name": "ng\\tinx", "samples": 9, "stops": [stop] }],
+            "interpreters": ["pid 4711 python 3.12.1\\n: refused"],
         })
     );
 }

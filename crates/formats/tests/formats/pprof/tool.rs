@@ -55,13 +55,13 @@ fn raw_shows_every_sample() {
         .filter_map(|line| line.split_once(": "))
         .filter_map(|(values, _)| values.split_whitespace().next()?.parse::<u64>().ok())
         .sum();
-    assert_eq!(counts, 902);
+    assert_eq!(counts, 1202);
 }
 
 /// Flat and cumulative counts by function, from the model.
 fn counts(profile: &Profile) -> BTreeMap<String, (u64, u64)> {
     let mut counts: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-    for ((_, _, frames), count) in expected::stacks(profile, |frame| expected::name(profile, frame)) {
+    for ((_, _, frames), count) in expected::stacks(profile, |frame| profile.label(frame, false)) {
         if let Some(innermost) = frames.last() {
             counts.entry(innermost.clone()).or_default().0 += count;
         }
@@ -85,7 +85,10 @@ fn top_counts_what_the_model_counts() {
         got.insert(name, (words[0].parse::<u64>().unwrap(), words[3].parse::<u64>().unwrap()));
     }
     // pprof leaves arguments out of names
-    let short = |name: &str| name.split('(').next().unwrap_or_default().to_owned();
+    let short = |name: &str| match name.strip_suffix("(std::string_view)").or(name.strip_suffix("(char const*)")) {
+        Some(short) => short.to_owned(),
+        None => name.to_owned(),
+    };
     let wanted: BTreeMap<_, _> = counts(&profile).into_iter().map(|(name, count)| (short(&name), count)).collect();
     assert_eq!(got, wanted, "{top}");
 }
@@ -94,7 +97,7 @@ fn top_counts_what_the_model_counts() {
 fn traces_show_every_stack() {
     let profile = synthetic::friendly();
     let traces = pprof(&profile, &["-traces", "-sample_index=samples", "-symbolize=none"]);
-    let stacks = expected::stacks(&profile, |frame| expected::name(&profile, frame));
+    let stacks = expected::stacks(&profile, |frame| profile.label(frame, true));
     // pprof draws no empty stack; its samples are in the total
     for (_, count) in stacks.iter().filter(|((_, _, frames), _)| !frames.is_empty()) {
         assert!(traces.lines().any(|line| line.split_whitespace().next() == Some(&count.to_string())), "{traces}");
@@ -102,6 +105,64 @@ fn traces_show_every_stack() {
     let stack = ["140   copy_page_to_iter", "vfs_read", "entry_SYSCALL_64", "read", "main", "_start"];
     let lines: Vec<&str> = traces.lines().map(str::trim).collect();
     assert!(lines.windows(stack.len()).any(|window| window == stack), "{traces}");
+}
+
+/// pprof itself tells them apart, and leaves names in angle brackets as they are.
+#[test]
+fn python_functions_are_functions() {
+    let profile = synthetic::friendly();
+    let all = ["-top", "-nodecount=1000", "-nodefraction=0", "-sample_index=samples"];
+    let top = pprof(&profile, &all);
+    let flat = |top: &str, name: &str| {
+        let rows = top.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        rows.filter(|words| words.len() > 5 && words[5..].join(" ") == name)
+            .map(|words| words[0].to_owned())
+            .collect::<Vec<_>>()
+    };
+    for (name, count) in [
+        ("helper (util.py)", "60"),
+        ("helper (other.py)", "25"),
+        ("<lambda> (web.py)", "30"),
+        ("<module> (main.py)", "0"),
+        ("Handler.handle (web.py)", "55"),
+        ("_find_and_load (<frozen importlib._bootstrap>)", "15"),
+    ] {
+        assert_eq!(flat(&top, name), [count], "{top}");
+    }
+    let lines = pprof(&profile, &[&all[..], &["-lines"]].concat());
+    for (name, count) in [
+        ("Handler.handle (web.py) /srv/app/web.py:30", "50"),
+        ("Handler.handle (web.py) /srv/app/web.py:31", "5"),
+        ("<lambda> (web.py) /srv/app/web.py:41", "10"),
+        ("<lambda> (web.py) /srv/app/web.py:57", "20"),
+    ] {
+        assert_eq!(flat(&lines, name), [count], "{lines}");
+    }
+    // names stay whole where pprof is told to make them anew from those of the linker
+    let forced = pprof(&profile, &[&all[..], &["-symbolize=demangle=force"]].concat());
+    assert_eq!(flat(&forced, "<module> (main.py)"), ["0"], "{forced}");
+    // what is said of single processes is for who asks
+    assert!(top.contains("host: box") && !top.contains("python 3.12.1"), "{top}");
+    assert!(pprof(&profile, &["-comments"]).contains(synthetic::INTERPRETER));
+}
+
+/// The lines of a function in its source, with the samples of each.
+#[test]
+fn python_source_is_listed_line_by_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let source = directory.path().join("work.py");
+    std::fs::write(&source, "import zlib\n\ndef work(data):\n    once(data)\n    twice(data)\n").unwrap();
+    let mut author = synthetic::Author::default();
+    let thread = author.task(1, "work", "work");
+    for (line, count) in [(4, 10), (5, 30)] {
+        let source = Some((source.to_str().unwrap(), 3, line));
+        let frame = author.frame("work", profile::Kind::Python, synthetic::At { source, ..Default::default() });
+        author.add(thread, &[frame], count);
+    }
+    let list = pprof(&author.builder.finish(), &["-list=^work ", "-sample_index=samples"]);
+    for line in ["10         10      4:    once(data)", "30         30      5:    twice(data)"] {
+        assert!(list.contains(line), "{line}: {list}");
+    }
 }
 
 #[test]
