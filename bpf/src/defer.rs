@@ -2,13 +2,15 @@
 //! process soon and walks them with the same code.
 
 use abi::counter::Counter;
-use abi::record::{COPY_BYTES, COPY_GAP, COPY_PIECE, Deferred, SHORT_COPY_BYTES, kind};
+use abi::python::{ENTRIES, Entry};
+use abi::record::{COPY_BYTES, COPY_GAP, COPY_PIECE, Deferred, READS, ReadWord, SHORT_COPY_BYTES, kind};
 use aya_ebpf::helpers::generated::{bpf_loop, bpf_probe_read_kernel, bpf_probe_read_user};
 use core::ffi::c_void;
 use core::mem::offset_of;
 
+use crate::chain;
 use crate::emit;
-use crate::maps::{COPY_LIMIT, DEFERRED, Scratch};
+use crate::maps::{COPY_LIMIT, DEFERRED, PYTHONS, Scratch};
 
 /// Sends the registers and the stack of the sample in the scratch, with its kernel words: `walked` says whether only as
 /// evidence.
@@ -29,12 +31,28 @@ pub fn defer(scratch: *mut Scratch, execing: bool, walked: bool, cpu: u32) -> Co
     let most = if emit::is_busy() { SHORT_COPY_BYTES as u32 } else { COPY_LIMIT.load() };
     let length = copy_stack(to, most);
     to.header.length = length;
-    if length > COPY_BYTES as u32 {
+    to.header.total = 0;
+    to.thread_pointer = 0;
+    if !walked && let Some(python) = python_of(scratch) {
+        // SAFETY: this CPU's scratch, another part of it than `walk`.
+        let (cursor, block) = unsafe { (&raw mut (*scratch).cursor, &raw mut (*scratch).block) };
+        chain::copy(to, python, cursor, block, cpu);
+    }
+    let reads = to.header.total;
+    if length > COPY_BYTES as u32 || reads > READS as u32 {
         return Counter::LostScratch;
     }
-    let size = offset_of!(Deferred, stack) as u64 + length as u64;
+    let size = offset_of!(Deferred, stack) as u64 + length as u64 + (reads as usize * size_of::<ReadWord>()) as u64;
     // the sooner user space knows the process, the fewer samples have to be deferred
     if emit::output(&raw const *to as *const c_void, size, true) { Counter::Deferred } else { Counter::LostDeferred }
+}
+
+/// The interpreter of the process, if one is known.
+#[inline(always)]
+fn python_of(scratch: *const Scratch) -> Option<&'static Entry> {
+    // SAFETY: this CPU's scratch.
+    let index = unsafe { (*scratch).python };
+    if index == 0 { None } else { PYTHONS.get(index & (ENTRIES as u32 - 1)) }
 }
 
 /// Copies what is too long to be copied word by word, for the verifier as well.

@@ -9,6 +9,8 @@
 #![no_main]
 #![feature(asm_experimental_arch)]
 
+mod chain;
+mod code;
 mod count;
 mod defer;
 mod emit;

@@ -6,13 +6,15 @@ use abi::process::{
     EXITS, Exit, MAPPING_SEGMENTS, MAPPINGS_PER_SEGMENT, Mapping, PAGE_SEGMENTS, PAGES_PER_SEGMENT, Place, Process,
     ROW_SEGMENTS, ROWS_PER_SEGMENT, RULES,
 };
-use abi::record::{CountKey, Deferred, SHORT_COPY_BYTES};
+use abi::python::{ENTRIES, EVAL_LOOPS as EVAL_LOOP_COUNT, Entry, EvalLoop};
+use abi::record::{CodeRecord, CountKey, Deferred, SHORT_COPY_BYTES};
 use abi::table::{Page, Row, Rule};
 use aya_ebpf::Global;
 use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::btf_maps::{Array, ArrayOfMaps, HashMap, LruHashMap, PerCpuArray, RingBuf};
 use aya_ebpf::macros::btf_map;
 use walk::Walk;
+use walk::cpython::{Block, Cursor};
 
 use crate::registers::SAVED_WORDS;
 
@@ -27,12 +29,17 @@ pub struct Scratch {
     pub zero: u32,
     /// Where the last mapping was found: neighbouring frames often lie in one mapping.
     pub last_mapping: u32,
-    pub reserved: u32,
+    /// Index of the process's interpreter; 0 = none that is known.
+    pub python: u32,
     /// Registers as the kernel saved them when the task entered it.
     pub saved: [u64; SAVED_WORDS],
     /// pc, stack pointer, frame pointer and link register of the sample: a walk moves those in its own registers.
     pub entry: [u64; 4],
     pub walk: Walk,
+    /// Where a chain of Python frames is followed without a walk.
+    pub cursor: Cursor,
+    /// What was read for it last.
+    pub block: Block,
 }
 
 /// What user space changes while the sampler runs.
@@ -81,6 +88,26 @@ pub static COUNTS_1: HashMap<CountKey, u64, 4096> = HashMap::new();
 pub static SENT: Array<u64, SENT_SLOTS> = Array::new();
 pub const SENT_SLOTS: usize = 1 << 16;
 
+/// What is known of CPython interpreters.
+#[btf_map(name = "pythons")]
+pub static PYTHONS: Array<Entry, ENTRIES, MMAPABLE> = Array::new();
+/// Where their eval loops are.
+#[btf_map(name = "eval_loops")]
+pub static EVAL_LOOPS: Array<EvalLoop, EVAL_LOOP_COUNT, MMAPABLE> = Array::new();
+/// A code object that was met: its address, and what tells it from others that lay there.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CodeKey {
+    pub code: u64,
+    pub id: u32,
+    pub check: u32,
+}
+/// Code objects that user space has. One that is forgotten is sent again.
+#[btf_map(name = "codes")]
+pub static CODES: LruHashMap<CodeKey, u32, { 1 << 15 }> = LruHashMap::new();
+#[btf_map(name = "code_records")]
+pub static CODE_RECORDS: Array<CodeRecord, 1> = Array::new();
+
 #[btf_map(name = "ring")]
 pub static RING: RingBuf<u8, { 1 << 22 }> = RingBuf::new();
 #[btf_map(name = "scratch")]
@@ -111,6 +138,9 @@ pub static TASK_FLAGS: Global<u32> = Global::new(0);
 pub static UNMAPPED_LENGTH: Global<u32> = Global::new(0);
 #[unsafe(no_mangle)]
 pub static TASK_MM: Global<u32> = Global::new(0);
+/// Where a task keeps its thread pointer.
+#[unsafe(no_mangle)]
+pub static TASK_THREAD_POINTER: Global<u32> = Global::new(0);
 #[unsafe(no_mangle)]
 pub static TASK_TGID: Global<u32> = Global::new(0);
 #[unsafe(no_mangle)]

@@ -2,6 +2,7 @@
 
 use abi::counter::Counter;
 use abi::process::flags;
+use abi::python::Entry;
 use abi::record::{KERNEL_WORDS, TURNS, WORDS};
 use abi::stop::Stop;
 use aya_ebpf::EbpfContext;
@@ -13,6 +14,7 @@ use aya_ebpf::macros::perf_event;
 use aya_ebpf::programs::PerfEventContext;
 use core::ffi::c_void;
 
+use crate::code;
 use crate::count::{count, count_known, note};
 use crate::defer::defer;
 use crate::emit;
@@ -68,6 +70,8 @@ fn take(context: &PerfEventContext, scratch: *mut Scratch, id: u64, cpu: u32) ->
     // SAFETY: this CPU's element, another part of it than `walk`.
     let (mode, found) = registers::read(context, unsafe { &mut (*scratch).saved }, &mut walk.registers);
     let registers = &walk.registers;
+    // SAFETY: as above.
+    unsafe { (*scratch).python = 0 };
     // SAFETY: this CPU's element, another part of it than `walk`.
     unsafe { (*scratch).entry = [registers.pc, registers.sp, registers.fp, registers.lr] };
     let kernel = if mode == Mode::Kernel { kernel_stack(context, &mut walk.stack.words) } else { 0 };
@@ -85,17 +89,17 @@ fn take(context: &PerfEventContext, scratch: *mut Scratch, id: u64, cpu: u32) ->
         None
     };
     let execing = found == Found::Execing;
-    let walked = match stop {
+    let python = match stop {
         Some(stop) => {
             walk.end(stop);
-            true
+            None
         }
-        None => take_user(scratch, execing),
+        None => match take_user(scratch, execing) {
+            Some(python) => Some(python),
+            None => return defer(scratch, execing, false, cpu),
+        },
     };
-    if !walked {
-        return defer(scratch, execing, false, cpu);
-    }
-    let outcome = keep(scratch);
+    let outcome = keep(scratch, python, cpu);
     if EVIDENCE.load() != 0 && stop.is_none() {
         // without it a stack cannot be checked, but the sample is not lost
         defer(scratch, execing, true, cpu);
@@ -103,28 +107,30 @@ fn take(context: &PerfEventContext, scratch: *mut Scratch, id: u64, cpu: u32) ->
     outcome
 }
 
-/// Walks the user stack. False: that is left to user space.
+/// Walks the user stack and gives the process's interpreter. `None`: that is left to user space.
 #[inline(always)]
-fn take_user(scratch: *mut Scratch, execing: bool) -> bool {
+fn take_user(scratch: *mut Scratch, execing: bool) -> Option<&'static Entry> {
     // SAFETY: this CPU's element.
     let walk = unsafe { &mut (*scratch).walk };
-    let Some(process) = PROCESSES.get_ptr(walk.stack.header.key.pid) else { return false };
+    let process = PROCESSES.get_ptr(walk.stack.header.key.pid)?;
     // SAFETY: user space replaces elements whole; a replaced one stays readable while this program runs.
     let process = unsafe { *process };
+    // SAFETY: this CPU's element, another part of it than `walk`.
+    unsafe { (*scratch).python = process.python };
     if process.flags & flags::DOUBTED != 0 {
-        return false;
+        return None;
     }
-    let Some(current) = Current::new(scratch, &process) else { return false };
+    let current = Current::new(scratch, &process)?;
     walk_user(scratch, current);
     let stop = walk.stop_code();
     let unknown = stop == Stop::NoMapping as u8 && process.flags & flags::SETTLED == 0 && !execing;
     if stop == Stop::TableNotReady as u8 || unknown {
-        return false;
+        return None;
     }
     if execing {
         walk.settle_exec();
     }
-    true
+    Some(current.python)
 }
 
 #[inline(always)]
@@ -168,12 +174,13 @@ struct Carry {
 /// Walks the user stack to its end.
 #[inline(always)]
 fn walk_user(scratch: *mut Scratch, current: Current) {
+    let python = current.python;
     let mut carry = Carry { scratch, current, more: true };
     // SAFETY: the callback takes the context that is given here, which outlives the loop.
     unsafe { bpf_loop(TURNS, frame as *mut c_void, &raw mut carry as *mut c_void, 0) };
     if carry.more {
         // SAFETY: this CPU's element.
-        unsafe { (*scratch).walk.end(Stop::TooDeep) };
+        walk::give_up(python, unsafe { &mut (*scratch).walk });
     }
 }
 
@@ -182,13 +189,14 @@ extern "C" fn frame(_index: u32, carry: *mut c_void) -> i64 {
     let carry = unsafe { &mut *(carry as *mut Carry) };
     // SAFETY: this CPU's element.
     let walk = unsafe { &mut (*carry.scratch).walk };
-    carry.more = walk::turn::<crate::Native, Current>(&mut carry.current, walk);
+    let python = carry.current.python;
+    carry.more = walk::turn::<crate::Native, Current>(&mut carry.current, python, walk);
     !carry.more as i64
 }
 
 /// Counts a finished stack; sends it first if user space may not have it, or wants it each time.
 #[inline(always)]
-fn keep(scratch: *mut Scratch) -> Counter {
+fn keep(scratch: *mut Scratch, python: Option<&'static Entry>, cpu: u32) -> Counter {
     // SAFETY: this CPU's element.
     let stack = unsafe { &mut (*scratch).walk.stack };
     let always = EVIDENCE.load() != 0;
@@ -201,10 +209,16 @@ fn keep(scratch: *mut Scratch) -> Counter {
     // SAFETY: two CPUs may write one slot; either value is a stack that was sent.
     unsafe {
         if always || *slot != mark {
+            let has_names = match python {
+                Some(python) if walk::python::was_met(&(*scratch).walk) => code::send(scratch, python, cpu),
+                _ => true,
+            };
             if !emit::stack(stack) {
                 return Counter::LostStack;
             }
-            *slot = mark;
+            if has_names {
+                *slot = mark;
+            }
         }
     }
     count(&stack.header.key)

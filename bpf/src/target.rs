@@ -3,13 +3,19 @@
 use abi::process::{
     MAPPING_SEGMENTS, MAPPINGS_PER_SEGMENT, Mapping, PAGES_PER_SEGMENT, Place, Process, ROWS_PER_SEGMENT,
 };
+use abi::python::{ENTRIES, EVAL_LOOPS as EVAL_LOOP_COUNT, Entry, EvalLoop, PIECES};
 use abi::table::{PAGE_BITS, PAGE_MASK, Page, Row, Rule};
 use aya_ebpf::helpers::bpf_get_current_pid_tgid;
 use aya_ebpf::helpers::generated::bpf_probe_read_user;
 use core::ffi::c_void;
 use walk::Target;
+use walk::cpython::{Span, WORDS};
 
-use crate::maps::{MAPPINGS, MappingSegment, PAGES, PLACE_EXITS, PageSegment, ROWS, RowSegment, Scratch, TABLE_RULES};
+use crate::kernel::Task;
+use crate::maps::{
+    EVAL_LOOPS, MAPPINGS, MappingSegment, PAGES, PLACE_EXITS, PYTHONS, PageSegment, ROWS, RowSegment, Scratch,
+    TABLE_RULES, TASK_THREAD_POINTER,
+};
 
 /// The mappings of a process.
 #[derive(Clone, Copy)]
@@ -72,15 +78,18 @@ impl Mappings {
 pub struct Current {
     scratch: *mut Scratch,
     mappings: Mappings,
+    /// Its interpreter.
+    pub python: &'static Entry,
 }
 
 impl Current {
     #[inline(always)]
     pub fn new(scratch: *mut Scratch, process: &Process) -> Option<Current> {
         let mappings = Mappings::of(process)?;
+        let python = PYTHONS.get(process.python & (ENTRIES as u32 - 1))?;
         // SAFETY: the scratch is this CPU's.
         unsafe { (*scratch).last_mapping = mappings.first };
-        Some(Current { scratch, mappings })
+        Some(Current { scratch, mappings, python })
     }
 
     #[inline(always)]
@@ -99,6 +108,19 @@ fn at_most(a: u64, b: u64) -> u32 {
     !(difference as u32)
 }
 
+/// All bytes of a span at once.
+#[inline(always)]
+pub fn read_span(object: u64, span: Span, into: &mut [u64; WORDS]) -> bool {
+    let mut bytes = span.bytes() as u64;
+    // SAFETY: a bitwise and: spans that fit have fewer than 128 bytes. The compiler would leave out a mask that it can do without.
+    unsafe { core::arch::asm!("{0} &= 127", inout(reg) bytes, options(pure, nomem, nostack)) };
+    // SAFETY: `into` has 128; a bad address gives an error.
+    unsafe {
+        let from = span.address(object, 0) as *const c_void;
+        bpf_probe_read_user(into.as_mut_ptr() as *mut c_void, bytes as u32, from) == 0
+    }
+}
+
 /// 0, read out of a map, so that the verifier does not know it.
 #[inline(always)]
 pub fn zero(scratch: *const Scratch) -> u32 {
@@ -113,6 +135,11 @@ impl Target for Current {
         // SAFETY: 8 bytes into 8 bytes; a bad address gives an error.
         let error = unsafe { bpf_probe_read_user(&raw mut value as *mut c_void, 8, address as *const c_void) };
         if error == 0 { Some(value) } else { None }
+    }
+
+    #[inline(always)]
+    fn read_span(&mut self, object: u64, span: Span, into: &mut [u64; WORDS]) -> bool {
+        read_span(object, span, into)
     }
 
     #[inline(always)]
@@ -157,6 +184,51 @@ impl Target for Current {
     #[inline(always)]
     fn read_code(&mut self, address: u64) -> Option<u64> {
         self.read_u64(address)
+    }
+
+    #[inline(always)]
+    fn eval_loop(&mut self, mapping: &Mapping, offset: u64) -> walk::EvalLoop {
+        if mapping.object != self.python.object || mapping.object == 0 {
+            return walk::EvalLoop::No;
+        }
+        match EVAL_LOOPS.get(self.python.eval_loop & (EVAL_LOOP_COUNT as u32 - 1)) {
+            Some(eval_loop) => find_piece(eval_loop, offset, self.zero()),
+            None => walk::EvalLoop::No,
+        }
+    }
+
+    #[inline(always)]
+    fn thread_pointer(&mut self) -> u64 {
+        Task::current().field(TASK_THREAD_POINTER.load())
+    }
+}
+
+#[inline(always)]
+fn find_piece(eval_loop: &'static EvalLoop, offset: u64, zero: u32) -> walk::EvalLoop {
+    let mut low = zero;
+    let mut length = eval_loop.pieces;
+    let mut step = 0;
+    while step < PIECES.ilog2() + 1 {
+        if length <= 1 {
+            break;
+        }
+        let half = length / 2;
+        let begin = eval_loop.piece[low.wrapping_add(half) as usize & (PIECES - 1)].begin;
+        low = low.wrapping_add(half & at_most(begin as u64, offset));
+        length -= half;
+        step += 1;
+    }
+    let index = low as usize & (PIECES - 1);
+    let piece = eval_loop.piece[index];
+    if offset < piece.begin as u64 || offset >= piece.end as u64 {
+        return walk::EvalLoop::No;
+    }
+    if eval_loop.parts[index / 64] >> (index & 63) & 1 != 0 {
+        walk::EvalLoop::Part
+    } else if offset >= eval_loop.linking.begin as u64 && offset < eval_loop.linking.end as u64 {
+        walk::EvalLoop::Linking
+    } else {
+        walk::EvalLoop::Main
     }
 }
 

@@ -123,6 +123,7 @@ impl Input {
             .iter()
             .map(|reason| StopCount { reason: reason.clone(), whole: count.is_multiple_of(2), count })
             .collect();
+        meta.interpreters = self.names.clone();
         meta.statuses = vec![ProcessStatus { pid: 1, name: names, samples: count, stops: stops.clone() }];
         meta.stops = stops;
     }

@@ -2,6 +2,7 @@
 #![no_main]
 
 use abi::process::{Mapping, code};
+use abi::python::{CHECKS, CodeFacts, Entry, FRAMES, Fault, NONE, Python, Slot, flags, run};
 use abi::record::{KERNEL_WORDS, TURNS, WORDS};
 use abi::stop::Stop;
 use abi::table::{Rule, cfa, ra};
@@ -9,7 +10,7 @@ use abi::word::Word;
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use std::cell::RefCell;
-use walk::{Aarch64, Architecture, Target, Walk, X86_64, mix, turn, unroll};
+use walk::{Aarch64, Architecture, EvalLoop, Target, Walk, X86_64, give_up, mix, turn, unroll};
 
 /// Below this address no process has memory (`vm.mmap_min_addr`), and the kernel's half begins at the other.
 const MEMORY: std::ops::Range<u64> = 0x1000..1 << 63;
@@ -24,6 +25,53 @@ struct Input {
     mappings: [MadeMapping; 4],
     rules: [MadeRule; 8],
     memory: Vec<Cell>,
+    python: Option<MadePython>,
+}
+
+/// An interpreter: where its eval loops are, by the lower bits of a place in a file, and how its frames are chained.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+struct MadePython {
+    eval_loops: u16,
+    parts: u16,
+    keeps_native: bool,
+    version: u8,
+    thread_pointer: u32,
+}
+
+impl MadePython {
+    /// Offsets are small, so that a short input makes a chain.
+    fn entry(self, code_type: u64) -> Entry {
+        let slot = Slot { loads: 1 + u32::from(self.version >> 6), ..Slot::default() };
+        let old = Python {
+            code_type,
+            slot,
+            thread_id: 8,
+            native_thread_id: NONE,
+            current: 16,
+            cframe_current: NONE,
+            base_frame: NONE,
+            code: 0,
+            back: 8,
+            lasti: 16,
+            owner: NONE,
+            object_type: 8,
+            run: run::EVERY,
+            flags: flags::LASTI_IS_INDEX,
+            ..Python::default()
+        };
+        let new = Python { owner: 26, run: run::SHIM, flags: 0, ..old };
+        let python = match self.version % 5 {
+            0 => old,
+            1 => Python { cframe_current: 0, run: run::ENTRY, ..new },
+            2 => Python { cframe_current: 0, ..new },
+            3 => new,
+            _ => Python { base_frame: 24, tags: 3, ..new },
+        };
+        let mut checked = [NONE; CHECKS];
+        checked[0] = 16;
+        let code = CodeFacts { masks: [u64::MAX; CHECKS], checked, ..CodeFacts::NONE };
+        Entry { python, code, id: 1, keeps_native: self.keeps_native.into(), ..Entry::NONE }
+    }
 }
 
 /// A word of memory, or a register.
@@ -153,6 +201,20 @@ impl Target for Made<'_> {
     fn read_code(&mut self, address: u64) -> Option<u64> {
         self.read_u64(address)
     }
+
+    fn eval_loop(&mut self, _: &Mapping, offset: u64) -> EvalLoop {
+        let Some(python) = self.input.python else { return EvalLoop::No };
+        let is_in = |places: u16| places >> (offset / 16 % 16) & 1 != 0;
+        match (is_in(python.eval_loops), is_in(python.parts)) {
+            (true, true) => EvalLoop::Part,
+            (true, false) => EvalLoop::Main,
+            _ => EvalLoop::No,
+        }
+    }
+
+    fn thread_pointer(&mut self) -> u64 {
+        self.input.python.map_or(0, |python| u64::from(python.thread_pointer) & !7)
+    }
 }
 
 thread_local! {
@@ -176,12 +238,24 @@ fn walked<A: Architecture>(input: &Input, walk: &mut Walk) -> Vec<u64> {
     (registers.pc, registers.sp, registers.fp, registers.lr) = (register(0), register(1), register(2), register(3));
     registers.all = std::array::from_fn(|number| register(4 + number % 4));
     walk.begin(kernel as u32, input.code_mask);
+    let code_type = input.memory.first().and_then(|cell| target.value(*cell, 0x1000)).unwrap_or(0);
+    let entry = input.python.map_or(Entry::NONE, |python| python.entry(code_type));
     let mut turns = 0;
     loop {
         let (sp, total) = (walk.registers.sp, walk.stack.header.total);
         target.last = Rule::NONE;
-        let goes_on = turn::<A, Made<'_>>(&mut target, walk);
+        let goes_on = turn::<A, Made<'_>>(&mut target, &entry, walk);
         turns += 1;
+        if input.python.is_some() {
+            match turns {
+                _ if !goes_on => break,
+                TURNS => {
+                    give_up(&entry, walk);
+                    break;
+                }
+                _ => continue,
+            }
+        }
         let words = walk.stack.header.total - total;
         if !goes_on {
             // an address that a walk led to is no frame if there is no code
@@ -226,8 +300,24 @@ fn check_words(input: &Input, kernel: usize, walk: &Walk) -> Vec<u64> {
         user.iter().filter_map(|word| if let Word::Cut(count) = Word::decode(*word) { Some(count) } else { None });
     assert_eq!(cuts.collect::<Vec<_>>(), if total > WORDS { vec![(total - WORDS) as u64] } else { vec![] });
     assert!(!user.iter().any(|word| matches!(Word::decode(*word), Word::Unknown(_) | Word::Kernel(_))));
+    check_python(input, user);
     if total <= WORDS {
         assert_eq!(words.iter().fold(0, |hash, word| mix(hash, *word)), walk.stack.header.key.hash);
     }
     words
+}
+
+/// Faults are said once, and what is there of a frame is whole or was cut apart.
+fn check_python(input: &Input, user: &[u64]) {
+    let count = |is: fn(Word) -> bool| user.iter().filter(|word| is(Word::decode(**word))).count();
+    let frames = count(|word| matches!(word, Word::Python(_)));
+    let doubts = count(|word| word == Word::PythonFault(Fault::Unproven as u8));
+    let faults = count(|word| matches!(word, Word::PythonFault(_))) - doubts;
+    assert!(faults <= 1 && doubts <= 1 && frames <= FRAMES as usize);
+    assert!(input.python.is_some() || frames + faults + doubts == 0);
+    for pair in user.windows(2) {
+        let [first, second] = [Word::decode(pair[0]), Word::decode(pair[1])];
+        let is_whole = matches!(first, Word::Python(_)) == matches!(second, Word::PythonAt { .. });
+        assert!(is_whole || matches!(first, Word::Cut(_)) || matches!(second, Word::Cut(_)), "{first:?} {second:?}");
+    }
 }

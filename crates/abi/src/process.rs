@@ -15,8 +15,8 @@ pub struct Process {
     pub mappings: u32,
     /// A set of [`flags`].
     pub flags: u32,
-    /// Not used.
-    pub reserved: u32,
+    /// Index in the map of interpreters ([`crate::python::Entry`]); 0 = none that is known.
+    pub python: u32,
 }
 
 /// Bit of a time in the map of stale processes: a record of what was given away found no room.

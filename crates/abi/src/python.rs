@@ -19,6 +19,130 @@ pub const FIRST_SHIM_OWNER: u8 = 3;
 /// The highest owner that a version has: 4, `FRAME_OWNED_BY_CSTACK` of 3.14.
 pub const LAST_OWNER: u8 = 4;
 
+/// Interpreters that the sampler knows at a time.
+pub const ENTRIES: usize = 4096;
+/// Eval loops that it knows at a time, one for each file.
+pub const EVAL_LOOPS: usize = 256;
+/// Pieces of native code that an eval loop may be in.
+pub const PIECES: usize = 512;
+/// Words of a code object that are compared, at most.
+pub const CHECKS: usize = 6;
+/// Python frames of a stack at most; as many words as a stack may have.
+pub const FRAMES: u32 = 4096;
+
+/// All that the sampler knows of the interpreter in a process: an element of the map of interpreters, where the process's
+/// entry says which. Element 0 is all zeros, no interpreter. 160 bytes.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// How to get to frames, and from frame to frame.
+    pub python: Python,
+    /// What to read of code objects.
+    pub code: CodeFacts,
+    /// Unique in a recording; 0 = no interpreter.
+    pub id: u32,
+    /// Number of the object that has the eval loop.
+    pub object: u32,
+    /// Index of that in the map of eval loops.
+    pub eval_loop: u32,
+    /// 1: native frames of eval loops are kept beside the Python frames that stand for them.
+    pub keeps_native: u32,
+}
+
+impl Entry {
+    /// No interpreter.
+    pub const NONE: Entry =
+        Entry { python: Python::NONE, code: CodeFacts::NONE, id: 0, object: 0, eval_loop: 0, keeps_native: 0 };
+}
+
+/// The native code of a file's eval loop: an element of the map of eval loops. 4,176 bytes.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EvalLoop {
+    /// How many pieces there are.
+    pub pieces: u32,
+    /// Not used.
+    pub reserved: u32,
+    /// Bit `i & 63` of word `i >> 6`: piece `i` is a function of its own, called by the one whose frame links Python frames to it.
+    pub parts: [u64; PIECES / u64::BITS as usize],
+    /// Code of the eval loop in which its frame is not linked yet, though the thread's `_PyCFrame` may be the one of it (3.11,
+    /// 3.12); else empty.
+    pub linking: Piece,
+    /// The pieces, sorted and disjoint.
+    pub piece: [Piece; PIECES],
+}
+
+impl EvalLoop {
+    /// No piece.
+    pub const NONE: EvalLoop = EvalLoop {
+        pieces: 0,
+        reserved: 0,
+        parts: [0; PIECES / u64::BITS as usize],
+        linking: Piece { begin: 0, end: 0 },
+        piece: [Piece { begin: 0, end: 0 }; PIECES],
+    };
+}
+
+/// A stretch of an eval loop's code, in bytes of its file. 8 bytes.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Piece {
+    /// First byte.
+    pub begin: u32,
+    /// First byte behind it.
+    pub end: u32,
+}
+
+/// What a sample tells apart code objects by, and what names are made from; offsets in a code object in bytes. 80 bytes.
+///
+/// A code object may be freed, and another one come to lie at its address, with its name and its line table where those of the
+/// first one lay. So a sample carries a check of those fields that never change while it lives, and of what tells names and tables
+/// apart; and names are made of one with the same check.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CodeFacts {
+    /// Which bits of those words count: others may change.
+    pub masks: [u64; CHECKS],
+    /// Words that never change; [`NONE`] behind the last.
+    pub checked: [u16; CHECKS],
+    /// Bytes of a code object before its bytecode.
+    pub size: u16,
+    /// Address of the name that is shown.
+    pub name: u16,
+    /// Address of the file name.
+    pub path: u16,
+    /// Address of the line table.
+    pub lines: u16,
+    /// Address of the bytecode; [`NONE`] where it is part of the code object.
+    pub bytecode: u16,
+    /// In a `bytes` object: how many there are.
+    pub bytes_size: u16,
+    /// In a `bytes` object: where they begin.
+    pub bytes_data: u16,
+    /// In a string: how many characters it has, which its hash follows. 0 where no two code objects have the same words: from
+    /// 3.12 on one of them is a number of its own (`co_version`).
+    pub text_length: u16,
+    /// Not used.
+    pub reserved: [u16; 2],
+}
+
+impl CodeFacts {
+    /// Nothing is known.
+    pub const NONE: CodeFacts = CodeFacts {
+        masks: [0; CHECKS],
+        checked: [NONE; CHECKS],
+        size: 0,
+        name: 0,
+        path: 0,
+        lines: 0,
+        bytecode: NONE,
+        bytes_size: 0,
+        bytes_data: 0,
+        text_length: 0,
+        reserved: [0; 2],
+    };
+}
+
 /// Facts about an interpreter in a process; offsets in bytes. 64 bytes.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -55,6 +179,28 @@ pub struct Python {
     pub tags: u16,
     /// Not used.
     pub reserved: [u16; 3],
+}
+
+impl Python {
+    /// Nothing is known.
+    pub const NONE: Python = Python {
+        code_type: 0,
+        slot: Slot { loads: 0, steps: [0; LOADS], thread_self: 0, reserved: 0 },
+        thread_id: 0,
+        native_thread_id: 0,
+        current: 0,
+        cframe_current: 0,
+        base_frame: 0,
+        code: 0,
+        back: 0,
+        lasti: 0,
+        owner: 0,
+        object_type: 0,
+        run: 0,
+        flags: 0,
+        tags: 0,
+        reserved: [0; 3],
+    };
 }
 
 /// How to get from a thread to its thread state: `loads` times, what lies at the address plus the next step is taken as
@@ -140,11 +286,21 @@ faults! {
     Loop = 9, "Python frames in a circle";
     /// More frames than the caller wants.
     TooMany = 10, "deeper than a walk may go";
+    /// Up to 3.10 nothing but their number ties frames to eval loops, and the stack does not show all eval loops.
+    Unproven = 11, "Python frames that cannot be told to eval loops";
+    /// The sample was taken before the interpreter was found, or proven.
+    NotYet = 12, "interpreter not proven yet";
+    /// A frame was being pushed or popped, and does not lead to its caller: those of its eval loop are missing.
+    HalfPushed = 13, "frame that is just being pushed or popped";
 }
 
 const _: () = {
     assert!(size_of::<Slot>() == 24);
     assert!(size_of::<Python>() == 64);
+    assert!(size_of::<CodeFacts>() == 80 && size_of::<Entry>() == 160);
+    assert!(size_of::<EvalLoop>() == 16 + PIECES / 8 + PIECES * 8);
+    assert!(PIECES.is_power_of_two() && ENTRIES.is_power_of_two() && EVAL_LOOPS.is_power_of_two());
+    assert!(FRAMES as usize * 2 <= crate::record::WORDS);
 };
 
 #[cfg(test)]

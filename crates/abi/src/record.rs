@@ -45,6 +45,8 @@ pub mod kind {
     pub const DEFERRED: u32 = 2;
     /// Memory that was given away: [`GivenAway`](super::GivenAway).
     pub const GIVEN_AWAY: u32 = 3;
+    /// A code object of Python: [`CodeRecord`](super::CodeRecord).
+    pub const CODE: u32 = 4;
 }
 
 /// Head of a ring buffer record. 56 bytes.
@@ -106,6 +108,41 @@ pub struct GivenAway {
     pub end: u64,
 }
 
+/// Stretches of memory that a code object's record has at most.
+pub const FRAGMENTS: usize = 16;
+/// Bytes of memory that it has at most.
+pub const FRAGMENT_BYTES: usize = 16 * 1024;
+
+/// A code object of Python, read when a sample met it for the first time: what its names and lines are made from, as pieces of
+/// the process's memory. The bytes follow one another in the order of the fragments, each at a multiple of 8.
+#[repr(C)]
+pub struct CodeRecord {
+    /// `kind`, process and time; `length` is the number of bytes in `bytes`, `kernel` that of the fragments.
+    pub header: Header,
+    /// Address of the code object.
+    pub code: u64,
+    /// Which interpreter's: [`Entry::id`](crate::python::Entry::id).
+    pub id: u32,
+    /// Its check, as in samples.
+    pub check: u32,
+    /// Where the bytes lay.
+    pub fragments: [Fragment; FRAGMENTS],
+    /// The bytes.
+    pub bytes: [u8; FRAGMENT_BYTES],
+}
+
+/// A stretch of memory. 16 bytes.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Fragment {
+    /// Address.
+    pub address: u64,
+    /// Bytes.
+    pub length: u32,
+    /// Not used.
+    pub reserved: u32,
+}
+
 /// User registers of a sample. 288 bytes.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -127,7 +164,23 @@ impl Registers {
     pub const ZERO: Registers = Registers { pc: 0, sp: 0, fp: 0, lr: 0, all: [0; REGISTERS] };
 }
 
-/// A deferred sample as it comes through the ring buffer; `stack` is as long as `header.length` says.
+/// Words of the thread's Python frames that a deferred sample carries at most.
+pub const READS: usize = 4096;
+/// Python frames of which a deferred sample carries them.
+pub const DEFERRED_FRAMES: u32 = 256;
+
+/// A word of the process's memory. 16 bytes.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ReadWord {
+    /// Where it lies.
+    pub address: u64,
+    /// The word.
+    pub value: u64,
+}
+
+/// A deferred sample as it comes through the ring buffer; `stack` is as long as `header.length` says, and `header.total`
+/// [`ReadWord`]s follow it.
 #[repr(C)]
 pub struct Deferred {
     /// `kind`, key, time; `kernel` words are valid, `length` bytes of `stack` are.
@@ -143,10 +196,14 @@ pub struct Deferred {
     pub missing: u32,
     /// 1: the sampler has walked the stack itself and sends it as well; this is the evidence for it.
     pub walked: u32,
+    /// x86_64: base of FS; aarch64: TPIDR_EL0; 0 where it is not needed.
+    pub thread_pointer: u64,
     /// Kernel frames.
     pub words: [u64; KERNEL_WORDS + 1],
     /// Copy of the stack from `registers.sp` up.
     pub stack: [u8; COPY_BYTES],
+    /// Room for what follows the stack.
+    pub reads: [ReadWord; READS],
 }
 
 const _: () = {
@@ -155,5 +212,6 @@ const _: () = {
     assert!(size_of::<Registers>() == 288);
     assert!(WORDS.is_power_of_two() && WORDS == 2 * HEAD && COPY_BYTES.is_multiple_of(COPY_PIECE));
     assert!(COPY_BYTES / COPY_PIECE <= u32::BITS as usize);
+    assert!(FRAGMENTS.is_power_of_two() && FRAGMENT_BYTES.is_power_of_two());
     assert!(COPY_BYTES.is_power_of_two() && SHORT_COPY_BYTES.is_multiple_of(COPY_PIECE));
 };

@@ -25,7 +25,15 @@ pub mod kind {
     pub const OBJECT: u8 = 1;
     /// An address outside all files: JIT code, or unknown.
     pub const RAW: u8 = 2;
-    /// Frames were left out here; the payload is their number.
+    /// A Python frame: address of its code object. [`PYTHON_AT`] follows.
+    pub const PYTHON: u8 = 3;
+    /// Second word of a Python frame: check of the code object, and instruction.
+    pub const PYTHON_AT: u8 = 4;
+    /// There are no Python frames here, or from here on: the payload is why.
+    pub const PYTHON_FAULT: u8 = 5;
+    /// An eval loop found no frame left (up to 3.10); the payload is that of the innermost eval loop's frame.
+    pub const PYTHON_LACKS: u8 = 6;
+    /// Words were left out here; the payload is their number.
     pub const CUT: u8 = 13;
     /// The end of the user stack: reason and detail.
     pub const END: u8 = 14;
@@ -59,7 +67,43 @@ pub const fn end(stop: u8, detail: u32, more: u8) -> u64 {
     (kind::END as u64) << TAG_SHIFT | (stop as u64) << 48 | (more as u64) << 40 | detail as u64
 }
 
-/// `left_out` frames are missing here.
+/// The reason of an end's word.
+#[inline(always)]
+pub const fn stop_of(end: u64) -> u8 {
+    (end >> 48) as u8
+}
+
+/// Bits of an instruction in the second word of a Python frame.
+pub const INSTRUCTION_BITS: u32 = 24;
+/// What stands for an instruction that does not fit.
+pub const NO_INSTRUCTION: u32 = (1 << INSTRUCTION_BITS) - 1;
+
+/// First word of a Python frame.
+#[inline(always)]
+pub const fn python(code: u64) -> u64 {
+    (kind::PYTHON as u64) << TAG_SHIFT | code & PAYLOAD
+}
+
+/// Second word of a Python frame; `instruction` has [`INSTRUCTION_BITS`].
+#[inline(always)]
+pub const fn python_at(check: u32, instruction: u32) -> u64 {
+    (kind::PYTHON_AT as u64) << TAG_SHIFT | (check as u64) << INSTRUCTION_BITS | (instruction & NO_INSTRUCTION) as u64
+}
+
+/// No Python frames, for a [`Fault`](crate::python::Fault).
+#[inline(always)]
+pub const fn python_fault(fault: u8) -> u64 {
+    (kind::PYTHON_FAULT as u64) << TAG_SHIFT | fault as u64
+}
+
+/// An eval loop without a frame; `innermost` is the word of the innermost eval loop, whose flags and payload are kept.
+#[inline(always)]
+pub const fn python_lacks(innermost: u64) -> u64 {
+    let flags = (flag::EXACT | flag::BY_FRAME_POINTER) as u64;
+    (kind::PYTHON_LACKS as u64) << TAG_SHIFT | innermost & (flags << TAG_SHIFT | PAYLOAD)
+}
+
+/// `left_out` words are missing here.
 #[inline(always)]
 pub const fn cut(left_out: u64) -> u64 {
     (kind::CUT as u64) << TAG_SHIFT | left_out & PAYLOAD
@@ -90,7 +134,29 @@ pub enum Word {
         /// Found through a frame pointer.
         by_frame_pointer: bool,
     },
-    /// Frames were left out.
+    /// A Python frame's code object, by its address.
+    Python(u64),
+    /// The rest of a Python frame.
+    PythonAt {
+        /// Check of its code object.
+        check: u32,
+        /// Its instruction, see [`NO_INSTRUCTION`].
+        instruction: u32,
+    },
+    /// No Python frames, for a [`Fault`](crate::python::Fault).
+    PythonFault(u8),
+    /// An eval loop lacks its frame.
+    PythonLacks {
+        /// Object number of the innermost eval loop's frame.
+        object: u32,
+        /// Offset in that file.
+        offset: u64,
+        /// As in [`Word::Object`].
+        exact: bool,
+        /// As in [`Word::Object`].
+        by_frame_pointer: bool,
+    },
+    /// Words were left out.
     Cut(u64),
     /// The user stack ends.
     End {
@@ -122,6 +188,17 @@ impl Word {
                 by_frame_pointer,
             },
             kind::RAW => Word::Raw { address: word & PAYLOAD, exact, by_frame_pointer },
+            kind::PYTHON => Word::Python(word & PAYLOAD),
+            kind::PYTHON_AT => {
+                Word::PythonAt { check: (word >> INSTRUCTION_BITS) as u32, instruction: word as u32 & NO_INSTRUCTION }
+            }
+            kind::PYTHON_FAULT => Word::PythonFault(word as u8),
+            kind::PYTHON_LACKS => Word::PythonLacks {
+                object: (word >> OFFSET_BITS) as u32 & ((1 << OBJECT_BITS) - 1),
+                offset: word & ((1 << OFFSET_BITS) - 1),
+                exact,
+                by_frame_pointer,
+            },
             kind::CUT => Word::Cut(word & PAYLOAD),
             kind::END => Word::End { stop: (word >> 48) as u8, detail: word as u32, more: (word >> 40) as u8 },
             _ => Word::Unknown(word),
@@ -144,6 +221,17 @@ mod tests {
         let address = 0x7fff_ffff_ffff;
         let expected = Word::Raw { address, exact: false, by_frame_pointer: true };
         assert_eq!(Word::decode(raw(flag::BY_FRAME_POINTER, address)), expected);
+        assert_eq!(Word::decode(python(address)), Word::Python(address));
+        let (check, instruction) = (u32::MAX - 5, NO_INSTRUCTION - 1);
+        assert_eq!(Word::decode(python_at(check, instruction)), Word::PythonAt { check, instruction });
+        assert_eq!(Word::decode(python_fault(7)), Word::PythonFault(7));
+        let last = (1 << OBJECT_BITS) - 1;
+        for (flags, exact, by_frame_pointer) in
+            [(0, false, false), (flag::EXACT, true, false), (flag::BY_FRAME_POINTER, false, true)]
+        {
+            let lacks = Word::PythonLacks { object: last, offset: top, exact, by_frame_pointer };
+            assert_eq!(Word::decode(python_lacks(object(flags, last, top))), lacks);
+        }
         assert_eq!(Word::decode(cut(70_000)), Word::Cut(70_000));
         assert_eq!(Word::decode(end(5, 77, 3)), Word::End { stop: 5, detail: 77, more: 3 });
     }

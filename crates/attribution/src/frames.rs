@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 use symbols::{KernelNamer, NamedFile, Reason};
 
 use crate::native::{self, Job};
+use crate::python_frames::{PythonFrames, fault_text};
 use crate::wanted::{Wanted, lookup};
 use crate::{Object, RawSample, Sources, Unnamed, base_name};
 
@@ -17,6 +18,7 @@ pub(crate) struct Frames {
     objects: FxHashMap<(u32, u64), Names>,
     kernel: FxHashMap<u64, FrameKey>,
     jit: FxHashMap<(u64, u64), FrameKey>,
+    python: PythonFrames,
     unnamed: Vec<Unnamed>,
 }
 
@@ -27,6 +29,7 @@ impl Frames {
             objects: FxHashMap::default(),
             kernel: FxHashMap::default(),
             jit: FxHashMap::default(),
+            python: PythonFrames::default(),
             unnamed: Vec::new(),
         };
         frames.name_objects(wanted, sources, builder);
@@ -133,8 +136,23 @@ impl Frames {
     /// The stack of a sample in the profile.
     pub(crate) fn stack(&mut self, sample: &RawSample, sources: &dyn Sources, builder: &mut Builder) -> Option<NodeId> {
         let mut innermost_first: Vec<FrameId> = Vec::with_capacity(sample.words.len());
+        let mut code = None;
         for (index, word) in sample.words.iter().enumerate() {
+            // the words of a frame may have been cut apart
+            let before = code.take();
             match Word::decode(*word) {
+                // its second word follows
+                Word::Python(address) => code = Some(address),
+                Word::PythonAt { check, instruction } => {
+                    let instance = sample.thread.instance;
+                    let frame =
+                        before.map(|code| self.python.name(instance, code, (check, instruction), sources, builder));
+                    innermost_first.extend(frame.map(|frame| builder.frame(frame)));
+                }
+                Word::PythonFault(fault) => {
+                    let marker = nameless_frame(&fault_text(fault), Kind::Marker, None, 0, builder);
+                    innermost_first.push(builder.frame(marker));
+                }
                 Word::Kernel(address) => {
                     let frame = self.kernel.get(&lookup(address, index == 0)).copied();
                     innermost_first.extend(frame.map(|frame| builder.frame(frame)));
@@ -158,7 +176,7 @@ impl Frames {
                         innermost_first.push(builder.frame(marker));
                     }
                 }
-                Word::Unknown(_) => {}
+                Word::PythonLacks { .. } | Word::Unknown(_) => {}
             }
         }
         builder.stack(innermost_first.into_iter().rev())
@@ -191,7 +209,13 @@ fn not_opened() -> NamedFile {
 }
 
 /// A frame called by a bracketed text.
-fn nameless_frame(text: &str, kind: Kind, module: Option<ModuleId>, offset: u64, builder: &mut Builder) -> FrameKey {
+pub(crate) fn nameless_frame(
+    text: &str,
+    kind: Kind,
+    module: Option<ModuleId>,
+    offset: u64,
+    builder: &mut Builder,
+) -> FrameKey {
     let name = builder.text(&format!("[{text}]"));
     let function = builder.function(FunctionKey { name, kind, file: None, start_line: 0, module });
     FrameKey { offset, ..FrameKey::of(function) }

@@ -6,14 +6,17 @@
 
 mod frames;
 mod native;
+mod python_frames;
 mod stops;
 mod wanted;
 
 use profile::{Builder, ProcessId, Profile};
+use python::code_object::CodeObject;
 use rustc_hash::FxHashMap;
 use symbols::{ObjectFile, PerfMap, Reason};
 
 use crate::frames::Frames;
+use crate::python_frames::{Tallies, in_place, mark_eval_loops_of_before};
 use crate::stops::Stops;
 use crate::wanted::Wanted;
 
@@ -33,6 +36,25 @@ pub trait Sources {
     fn object(&self, number: u32) -> Option<Object<'_>>;
     /// The perf map of a process.
     fn perf_map(&self, instance: u64) -> Option<&PerfMap>;
+    /// A code object of a process, by its address and its check; `None` if it could not be read in time.
+    fn code_object(&self, instance: u64, code: u64, check: u32) -> Option<&CodeObject> {
+        let _ = (instance, code, check);
+        None
+    }
+    /// Whether a place in an object is in the eval loop of a process's interpreter that was proven.
+    fn is_eval_loop(&self, instance: u64, object: u32, offset: u64) -> bool {
+        let _ = (instance, object, offset);
+        false
+    }
+    /// Whether native frames of eval loops are among the words, beside the Python frames that stand for them.
+    fn keeps_eval_loops(&self) -> bool {
+        false
+    }
+    /// What is to be said of a process's interpreters, a line each.
+    fn interpreters(&self, instance: u64) -> Vec<String> {
+        let _ = instance;
+        Vec::new()
+    }
     /// Name and command line of a process.
     fn process(&self, instance: u64) -> Option<ProcessLabel>;
 }
@@ -91,13 +113,15 @@ pub struct Attributed {
 }
 
 /// Names everything and builds the profile.
-pub fn attribute(samples: &[RawSample], sources: &dyn Sources) -> Attributed {
+pub fn attribute(mut samples: Vec<RawSample>, sources: &dyn Sources) -> Attributed {
     let mut builder = Builder::default();
-    let wanted = Wanted::collect(samples);
+    put_in_place(&mut samples, sources);
+    let wanted = Wanted::collect(&samples);
     let mut frames = Frames::name(&wanted, sources, &mut builder);
     let mut stops = Stops::default();
     let mut processes = FxHashMap::default();
-    for sample in samples {
+    let mut tallies = Tallies::default();
+    for sample in &samples {
         let process = *processes
             .entry((sample.thread.instance, sample.thread.pid))
             .or_insert_with(|| add_process(&mut builder, &sample.thread, sources));
@@ -105,11 +129,23 @@ pub fn attribute(samples: &[RawSample], sources: &dyn Sources) -> Attributed {
         let stack = frames.stack(sample, sources, &mut builder);
         builder.add(thread, stack, sample.count);
         stops.add(process, sample, sources);
+        tallies.add(sample);
     }
     let unnamed = frames.unnamed();
     let mut profile = builder.finish();
     stops.finish(&mut profile);
+    profile.meta.interpreters = tallies.lines(sources);
     Attributed { profile, unnamed }
+}
+
+fn put_in_place(samples: &mut [RawSample], sources: &dyn Sources) {
+    let keeps_eval_loops = sources.keeps_eval_loops();
+    for sample in samples {
+        match in_place(&sample.words, keeps_eval_loops) {
+            Some(words) => sample.words = words,
+            None => mark_eval_loops_of_before(sample, sources),
+        }
+    }
 }
 
 fn add_process(builder: &mut Builder, thread: &ThreadLabel, sources: &dyn Sources) -> ProcessId {

@@ -78,7 +78,7 @@ fn a_return_address_is_named_by_the_call_before_it() {
     let exact = |offset| vec![word::object(flag::EXACT, 1, offset), end(Stop::Root, 1)];
     let after = |offset| vec![word::object(flag::BY_FRAME_POINTER, 1, offset), end(Stop::Root, 1)];
     let samples = [sample(1, exact(begin), 1), sample(2, after(begin), 1), sample(3, after(begin + 1), 1)];
-    let Attributed { profile, .. } = attribute(&samples, &Own::new());
+    let Attributed { profile, .. } = attribute(samples.into(), &Own::new());
     let is_it = |index: usize| labels(&profile, index).iter().any(|name| name.contains("a_function_of_the_test"));
     assert_eq!([0, 1, 2].map(is_it), [true, false, true]);
     let found_by = |index: usize| {
@@ -98,7 +98,7 @@ fn what_cannot_be_named_says_where_it_is_and_why() {
         word::object(0, 3, 0x1234),
         end(Stop::NoUnwindInfo, 2),
     ];
-    let Attributed { profile, unnamed } = attribute(&[sample(1, words, 7)], &Own::new());
+    let Attributed { profile, unnamed } = attribute(vec![sample(1, words, 7)], &Own::new());
     let expected = [
         ("[kernel]", Kind::Kernel),
         ("[code in no file]", Kind::Jit),
@@ -117,7 +117,7 @@ fn what_cannot_be_named_says_where_it_is_and_why() {
 fn ends_are_summed_by_reason_and_process() {
     let stack = |stop, count| sample(1, vec![word::raw(flag::EXACT, 0x7000), end(stop, 0)], count);
     let samples = [stack(Stop::Root, 90), stack(Stop::UnreadableStack, 7), stack(Stop::Exiting, 3)];
-    let Attributed { profile, .. } = attribute(&samples, &Own::new());
+    let Attributed { profile, .. } = attribute(samples.into(), &Own::new());
     let stops: Vec<(&str, bool, u64)> =
         profile.meta.stops.iter().map(|stop| (stop.reason.as_str(), stop.whole, stop.count)).collect();
     let exiting = ("process exiting, its memory is gone", true, 3);
@@ -138,7 +138,7 @@ fn every_word_is_taken() {
     for tag in 0..=255u64 {
         for payload in [0, 1, u64::MAX >> 8] {
             let words = vec![tag << 56 | payload, tag << 56 | payload];
-            let Attributed { profile, .. } = attribute(&[sample(1, words, 1)], &Own::new());
+            let Attributed { profile, .. } = attribute(vec![sample(1, words, 1)], &Own::new());
             assert_eq!(profile.total(), 1);
         }
     }

@@ -90,13 +90,6 @@ impl Files {
         self.list.get(number.checked_sub(1)? as usize)
     }
 
-    /// All files and their executable mappings, in the order of addresses.
-    pub fn iter(&self) -> impl Iterator<Item = (&MappedFile, Vec<&Mapping>)> {
-        (1..)
-            .zip(&self.list)
-            .map(|(number, file)| (file, self.mappings.iter().filter(|mapping| mapping.object == number).collect()))
-    }
-
     /// The mapping around an address.
     pub(crate) fn mapping(&self, address: u64) -> Option<&Mapping> {
         let after = self.mappings.partition_point(|mapping| mapping.begin <= address);

@@ -1,6 +1,7 @@
 //! The native stack of a thread that was held.
 
 use abi::process::Mapping;
+use abi::python::Entry;
 use abi::record::{Registers, TURNS};
 use abi::stop::Stop;
 use abi::table::{Rule, cfa};
@@ -36,7 +37,7 @@ pub fn native_stack(files: &Files, held: &ThreadStack) -> Vec<u64> {
     walk.begin(0, held.code_mask);
     let mut thread = Thread { files, held };
     let mut turns = TURNS;
-    while turn::<Native, Thread>(&mut thread, &mut walk) {
+    while turn::<Native, Thread>(&mut thread, &Entry::NONE, &mut walk) {
         turns -= 1;
         if turns == 0 {
             walk.end(Stop::TooDeep);

@@ -28,6 +28,7 @@ mod error;
 pub mod exits;
 mod explain;
 mod frames;
+mod functions;
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -49,7 +50,9 @@ pub use architecture::Architecture;
 pub use cache::{Cache, CacheKey, Pruned, default_directory};
 pub use error::{BuildError, CacheError, ImageError};
 pub use explain::describe;
+pub use functions::{EhFrame, Function, Functions};
 pub use image::Image;
-pub use segments::Segment;
+pub use padding::is_padding;
+pub use segments::{Segment, load_bias};
 pub use stats::TableStats;
 pub use table::UnwindTable;

@@ -10,7 +10,7 @@ const NOP: u32 = 0xd503_201f;
 const BRK: (u32, u32) = (0xd420_0000, 0xffe0_001f);
 
 /// Whether code does nothing, or traps. Zeros are a filling, too.
-pub(crate) fn is_padding(architecture: Architecture, code: &[u8]) -> bool {
+pub fn is_padding(architecture: Architecture, code: &[u8]) -> bool {
     match architecture {
         Architecture::X86_64 => is_padding_of_x86_64(code),
         Architecture::Aarch64 => code.chunks(4).all(|word| match <[u8; 4]>::try_from(word).map(u32::from_le_bytes) {

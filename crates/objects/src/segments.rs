@@ -65,8 +65,8 @@ pub(crate) fn vaddr_to_file_offset(segments: &[Segment], vaddr: u64) -> Option<u
     (vaddr - segment.vaddr).checked_add(segment.file_offset)
 }
 
-/// See [`Image::load_bias`](crate::Image::load_bias).
-pub(crate) fn load_bias(segments: &[Segment], mapping_start: u64, mapping_file_offset: u64) -> Option<u64> {
+/// See [`Image::load_bias`](crate::Image::load_bias): for those who keep a file's segments and not the file.
+pub fn load_bias(segments: &[Segment], mapping_start: u64, mapping_file_offset: u64) -> Option<u64> {
     let executable = |page| {
         let holders =
             segments.iter().filter(move |s| s.is_executable() && s.has_mapping_offset(mapping_file_offset, page));

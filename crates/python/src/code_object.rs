@@ -179,11 +179,6 @@ impl CodeObject {
         })
     }
 
-    /// See [`check`].
-    pub fn check(&self) -> u16 {
-        check(self.arguments, self.keyword_only, self.flags, self.first_line.cast_unsigned())
-    }
-
     /// Where in its code a frame is that keeps `raw` of its instruction; `None` if that is not in the code.
     pub fn position(&self, raw: u64) -> Option<Position> {
         self.lasti.position(raw, self.code_begin).filter(|position| match position {
@@ -208,18 +203,6 @@ impl CodeObject {
         // The last range of a cut `co_lnotab` would not have been the last.
         range.filter(|range| !(table.is_cut && range.end == u32::MAX)).map_or(Line::Unknown, |range| range.line)
     }
-}
-
-/// Sixteen bits by which a code object is told from another one that has come to lie at the same address. Four numbers of 32 bits,
-/// in the order `co_argcount`, `co_kwonlyargcount`, `co_flags`, `co_firstlineno`: from 0, each step multiplies by 0x9e3779b1 and
-/// adds the next number, modulo 2^32; at last x ^ (x >> 16), multiplied once more, and of that the upper half.
-pub const fn check(arguments: u32, keyword_only: u32, flags: u32, first_line: u32) -> u16 {
-    /// 2^32 divided by the golden ratio, the nearest prime: spreads numbers that are close together.
-    const FACTOR: u32 = 0x9e37_79b1;
-    let sum = arguments.wrapping_mul(FACTOR).wrapping_add(keyword_only);
-    let sum = sum.wrapping_mul(FACTOR).wrapping_add(flags);
-    let sum = sum.wrapping_mul(FACTOR).wrapping_add(first_line);
-    ((sum ^ sum >> 16).wrapping_mul(FACTOR) >> 16) as u16
 }
 
 struct Fields<'a, M> {

@@ -3,21 +3,21 @@
 
 use abi::python::Python;
 
-use crate::code::{Derived, KeyOf, Location, Place, derive};
-use crate::file::{Architecture, Identity, PythonFile};
+use crate::code::{Derived, KeyOf, Location, Place};
+use crate::facts::PythonFacts;
+use crate::file::Architecture;
 use crate::layout::confirm::{Types, confirm};
 use crate::layout::process::{Census, RuntimeFacts, check_runtime};
 use crate::layout::{Layout, Platform, debug_offsets};
 use crate::refusal::Step;
+use crate::snapshot::Snapshot;
 use crate::way::{self, Library};
 use crate::{Memory, Refusal, Version};
 
 /// A file of a process.
-pub struct Subject<'a, 'f, M> {
-    /// The file.
-    pub file: &'a PythonFile<'f>,
-    /// What it is.
-    pub identity: &'a Identity,
+pub struct Subject<'a, M> {
+    /// What the file says.
+    pub facts: &'a PythonFacts,
     /// Address in the process less address in the file.
     pub bias: u64,
     /// The process's memory.
@@ -50,6 +50,10 @@ pub struct Ready {
     pub types: Types,
     /// Address of what holds the first interpreter's address.
     pub interpreters_at: u64,
+    /// Where a thread's state is kept, as the code says.
+    pub place: Place,
+    /// Whether the structures of the version have that place, too.
+    pub place_in_table: bool,
     /// The key under which threads keep their states; `None`: in a thread-local variable.
     pub key: Option<u32>,
     /// The C library.
@@ -67,16 +71,16 @@ pub struct Examined {
 }
 
 /// Examines an interpreter, up to what only threads can show.
-pub fn examine<M: Memory>(subject: &Subject<'_, '_, M>) -> Examined {
+pub fn examine<M: Memory>(subject: &Subject<'_, M>) -> Examined {
     let mut notes = Vec::new();
     let result = steps(subject, &mut notes);
-    Examined { version: subject.identity.version.ok(), steps: notes, result }
+    Examined { version: subject.facts.identity.version.ok(), steps: notes, result }
 }
 
-fn steps<M: Memory>(subject: &Subject<'_, '_, M>, notes: &mut Vec<Noted>) -> Result<Ready, Refusal> {
+fn steps<M: Memory>(subject: &Subject<'_, M>, notes: &mut Vec<Noted>) -> Result<Ready, Refusal> {
     let version = identify(subject, notes)?;
     let platform = Platform {
-        architecture: match subject.file.architecture() {
+        architecture: match subject.facts.architecture {
             Architecture::X86_64 => objects::Architecture::X86_64,
             Architecture::Aarch64 => objects::Architecture::Aarch64,
         },
@@ -88,58 +92,46 @@ fn steps<M: Memory>(subject: &Subject<'_, '_, M>, notes: &mut Vec<Noted>) -> Res
     // types are not whole before
     let interpreters_at = check(subject, &layout, notes)?;
     let types = lay_out(subject, &layout, notes)?;
-    let place = place(subject, &layout, notes)?;
+    let (place, place_in_table) = place(subject, &layout, notes)?;
     let libc = subject.libc.clone()?;
     let (slot, key) = way(subject, place, &libc, notes)?;
-    Ok(Ready { version, layout, facts: layout.facts(types.code, slot), types, interpreters_at, key, libc })
+    let facts = layout.facts(types.code, slot);
+    Ok(Ready { version, layout, facts, types, interpreters_at, place, place_in_table, key, libc })
 }
 
-fn identify<M>(subject: &Subject<'_, '_, M>, notes: &mut Vec<Noted>) -> Result<Version, Refusal> {
-    let version = subject.identity.version?;
-    let evidence = subject.identity.evidence.iter().map(ToString::to_string).collect();
+fn identify<M>(subject: &Subject<'_, M>, notes: &mut Vec<Noted>) -> Result<Version, Refusal> {
+    let version = subject.facts.identity.version?;
+    let evidence = subject.facts.identity.evidence.iter().map(ToString::to_string).collect();
     notes.push(Noted { step: Step::File, result: format!("defines CPython {version}"), evidence });
     Ok(version)
 }
 
-impl<M: Memory> Subject<'_, '_, M> {
-    /// Where a symbol lies in the process.
-    fn address(&self, symbol: &'static str) -> Result<u64, Refusal> {
-        let found = self.file.symbol(symbol).ok_or(Refusal::NoSymbol { symbol })?;
-        Ok(found.address.wrapping_add(self.bias))
-    }
-
+impl<M: Memory> Subject<'_, M> {
     fn runtime(&self) -> Result<u64, Refusal> {
-        let section = || self.file.runtime_section().map(|section| section.start);
-        let address = self.identity.runtime.or_else(section).ok_or(Refusal::NoSymbol { symbol: "_PyRuntime" })?;
-        Ok(address.wrapping_add(self.bias))
+        Ok(self.facts.runtime()?.wrapping_add(self.bias))
     }
 }
 
-fn lay_out<M: Memory>(subject: &Subject<'_, '_, M>, layout: &Layout, notes: &mut Vec<Noted>) -> Result<Types, Refusal> {
+fn lay_out<M: Memory>(subject: &Subject<'_, M>, layout: &Layout, notes: &mut Vec<Noted>) -> Result<Types, Refusal> {
     let kind = if layout.free_threaded { " without a GIL" } else { "" };
     let mut evidence = vec![format!("measured: {} offsets of {}{kind}", layout.offsets().len(), layout.version)];
     if layout.version.minor >= 13 {
         let agreed = debug_offsets::compare(layout, subject.memory, subject.runtime()?)?;
         evidence.push(format!("_Py_DebugOffsets of the live _PyRuntime: {} of them agree", agreed.len()));
     }
-    let [code, frame, unicode, bytes] = Types::SYMBOLS;
-    let types = Types {
-        code: subject.address(code)?,
-        frame: subject.address(frame)?,
-        unicode: subject.address(unicode)?,
-        bytes: subject.address(bytes)?,
-    };
-    let confirmed = confirm(layout, subject.memory, &types)?;
+    let types = subject.facts.types(subject.bias)?;
+    // it looks at few pages, in many reads
+    let confirmed = confirm(layout, &Snapshot::new(subject.memory), &types)?;
     evidence.push(format!("the types of code objects, frames and strings: {} of them agree", confirmed.len()));
     notes.push(Noted { step: Step::Layout, result: "as measured".to_owned(), evidence });
     Ok(types)
 }
 
 /// Checks what the runtime says of itself. Address of what holds the newest interpreter's.
-fn check<M: Memory>(subject: &Subject<'_, '_, M>, layout: &Layout, notes: &mut Vec<Noted>) -> Result<u64, Refusal> {
+fn check<M: Memory>(subject: &Subject<'_, M>, layout: &Layout, notes: &mut Vec<Noted>) -> Result<u64, Refusal> {
     let Some(head) = layout.runtime.interpreters_head else {
         // 3.6 has no `_PyRuntime`; the variable is static
-        let interpreters_at = subject.address("interp_head")?;
+        let interpreters_at = subject.facts.interpreters()?.wrapping_add(subject.bias);
         notes.push(Noted {
             step: Step::Runtime,
             result: "before _PyRuntime".to_owned(),
@@ -166,19 +158,24 @@ fn check<M: Memory>(subject: &Subject<'_, '_, M>, layout: &Layout, notes: &mut V
 /// Bytes from the beginning of a `Py_tss_t` to its key (Include/pythread.h).
 const KEY_IN_TSS: u32 = 4;
 
-fn place<M: Memory>(subject: &Subject<'_, '_, M>, layout: &Layout, notes: &mut Vec<Noted>) -> Result<Place, Refusal> {
-    let derived = derive(subject.file)?;
-    let confirmed = derived.is_confirmed();
+fn place<M: Memory>(
+    subject: &Subject<'_, M>,
+    layout: &Layout,
+    notes: &mut Vec<Noted>,
+) -> Result<(Place, bool), Refusal> {
+    let derived = subject.facts.derived.as_ref().map_err(Clone::clone)?;
     let Derived { place, findings, refused } = derived;
+    let place = *place;
     let mut evidence: Vec<String> = findings.iter().map(|finding| format!("code: {finding}")).collect();
     evidence.extend(refused.iter().map(|refused| format!("code: {refused}")));
     let table = check_table(layout, place)?;
-    if !confirmed && table.is_none() {
+    if !derived.is_confirmed() && table.is_none() {
         return Err(Refusal::OneSource(place));
     }
+    let in_table = table.is_some();
     evidence.extend(table);
     notes.push(Noted { step: Step::Place, result: place.to_string(), evidence });
-    Ok(place)
+    Ok((place, in_table))
 }
 
 /// Compares with the table of the version, if that has the place; what it says.
@@ -195,7 +192,7 @@ fn check_table(layout: &Layout, place: Place) -> Result<Option<String>, Refusal>
 }
 
 fn way<M: Memory>(
-    subject: &Subject<'_, '_, M>,
+    subject: &Subject<'_, M>,
     place: Place,
     libc: &Library,
     notes: &mut Vec<Noted>,
@@ -209,7 +206,7 @@ fn way<M: Memory>(
             (way::of_key(key, libc)?, Some(key), format!("value of key {key}"))
         }
         Place::ThreadLocal(variable) => {
-            let architecture = subject.file.architecture();
+            let architecture = subject.facts.architecture;
             let slot = way::of_thread_local(&variable, subject.bias, architecture, subject.memory, libc)?;
             (slot, None, "thread-local variable".to_owned())
         }
@@ -228,7 +225,7 @@ fn expression(slot: &abi::python::Slot) -> String {
     })
 }
 
-fn key_address<M: Memory>(subject: &Subject<'_, '_, M>, at: Location) -> Result<u64, Refusal> {
+fn key_address<M: Memory>(subject: &Subject<'_, M>, at: Location) -> Result<u64, Refusal> {
     Ok(match at {
         Location::File { address, .. } => address.wrapping_add(subject.bias),
         Location::Runtime { offset } => subject.runtime()?.wrapping_add(offset),

@@ -17,6 +17,7 @@ use std::sync::Arc;
 pub use elf::FileError;
 use elf::Layout;
 pub use identity::{Identity, VersionEvidence, VersionRefusal, VersionSource};
+use objects::EhFrame;
 use relocations::Relocations;
 pub use relocations::Slot;
 use symbols::Symbols;
@@ -172,6 +173,38 @@ impl<'a> PythonFile<'a> {
     /// Whether an address is in code.
     pub fn is_code(&self, address: u64) -> bool {
         self.shared.layout.loads.iter().any(|load| load.executable && load.addresses.contains(&address))
+    }
+
+    /// The bytes of code from an address on to the end of its segment, without what [`PythonFile::patched`] changes.
+    pub(crate) fn code(&self, address: u64) -> &'a [u8] {
+        self.shared.layout.code(address)
+    }
+
+    /// Where in the file the byte of code at an address is.
+    pub(crate) fn code_offset(&self, address: u64) -> Option<u64> {
+        self.shared.layout.code_offset(address)
+    }
+
+    /// Bytes by their place in the file.
+    pub(crate) fn file_bytes(&self, offsets: Range<u64>) -> Option<&'a [u8]> {
+        self.shared.layout.file_bytes(offsets)
+    }
+
+    /// The call frame information.
+    pub(crate) fn eh_frame(&self) -> Option<EhFrame<'a>> {
+        self.shared.layout.eh_frame()
+    }
+
+    /// All function symbols that the file defines, by address.
+    pub(crate) fn functions(&self) -> impl Iterator<Item = Symbol<'a>> {
+        self.shared.symbols.functions()
+    }
+
+    /// The address that a word of eight bytes holds at first, also a variable's.
+    pub(crate) fn initial_pointer(&self, address: u64) -> Option<u64> {
+        let Shared { layout, symbols, relocations } = &*self.shared;
+        let relocated = relocations.initial(layout, symbols, address);
+        relocated.or_else(|| if self.is_fixed() { self.number(address, 8) } else { None })
     }
 
     /// Up to 16 bytes of code at an address, and how many.

@@ -3,19 +3,27 @@
 //!
 //! [`mod@file`] says what a file is. [`mod@examine`] goes from there to what the walker must know, step by step: [`layout`], [`code`]
 //! (where a thread's state is kept), [`slot`] and [`way`] (how to get there). [`prove`] checks it on the threads of the live
-//! process. [`stack`] takes stacks, and names them by [`code_object`], [`lines`] and [`strings`].
+//! process. [`eval_loop`] says which native code Python frames stand for. What of this depends on a file alone are its [`facts`];
+//! [`interpreters`] does all of it for a process.
+//!
+//! [`stack`] takes stacks, and names them by [`code_object`], [`lines`] and [`strings`]. [`sampled`] is what the sampler is told,
+//! so that it takes them, and what is made of what it sends.
 //!
 //! What cannot be proven is refused by name: [`Refusal`].
 
 pub mod code;
 pub mod code_object;
+pub mod eval_loop;
 pub mod examine;
+pub mod facts;
 pub mod file;
+pub mod interpreters;
 pub mod layout;
 pub mod lines;
 pub mod memory;
 pub mod prove;
 pub mod refusal;
+pub mod sampled;
 pub mod slot;
 pub mod snapshot;
 pub mod stack;

@@ -11,17 +11,55 @@ use crate::layout::LayoutRefusal;
 use crate::layout::frames::{self, Words, check_frames};
 use crate::layout::process::{Census, ThreadIdentity, check_thread_state};
 use crate::refusal::Step;
+use crate::snapshot::Snapshot;
 use crate::{Memory, Noted, Ready, Refusal};
 
 /// What changes while it is looked at is looked at again, so often at most.
 const TRIES: usize = 5;
-/// Threads whose keys are all looked at, at most: the others are like them.
-const SEARCHED: usize = 64;
-/// Links of a chain that are checked at most.
-const LINKS: u32 = 4096;
-/// A thread that runs is held for its frames to be checked, for so long at most, and for so many links.
-const LONGEST: Duration = Duration::from_millis(10);
-const HELD_LINKS: u32 = 256;
+
+/// How much is looked at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Effort {
+    /// Threads that are asked for their thread pointers before it is looked whether that is enough. If none of so many can be
+    /// stopped, as those of a frozen group, no others are asked.
+    pub threads: usize,
+    /// Threads that are asked at most.
+    pub most_threads: usize,
+    /// Threads whose keys are all looked at, at most: the others are like them.
+    pub searched: usize,
+    /// Links of a chain that are checked at most.
+    pub links: u32,
+    /// The same, of a thread that runs and is held for it.
+    pub held_links: u32,
+    /// How long such a thread is held at most.
+    pub held: Duration,
+    /// How long a thread is waited for until it stops.
+    pub patience: Patience,
+}
+
+impl Effort {
+    /// For one process that somebody asks about.
+    pub const FULL: Effort = Effort {
+        threads: usize::MAX,
+        most_threads: usize::MAX,
+        searched: 64,
+        links: 4096,
+        held_links: 256,
+        held: Duration::from_millis(10),
+        patience: Patience { uninterruptible: Duration::from_millis(50), other: Duration::from_secs(2) },
+    };
+
+    /// For many processes, which must hardly notice.
+    pub const SMALL: Effort = Effort {
+        threads: 8,
+        most_threads: 256,
+        searched: 4,
+        links: 64,
+        held_links: 32,
+        held: Duration::from_millis(2),
+        patience: Patience { uninterruptible: Duration::from_millis(10), other: Duration::from_millis(200) },
+    };
+}
 
 /// A thread of the process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -113,7 +151,7 @@ impl Ready {
 ///
 /// # Errors
 /// If no thread has a state, or what one has is not as it must be.
-pub fn prove<M: Memory>(ready: &Ready, memory: &M, threads: &[Thread]) -> Result<Noted, Refusal> {
+pub fn prove<M: Memory>(ready: &Ready, memory: &M, threads: &[Thread], effort: &Effort) -> Result<Noted, Refusal> {
     if threads.is_empty() {
         return Err(Refusal::NoThread);
     }
@@ -121,6 +159,7 @@ pub fn prove<M: Memory>(ready: &Ready, memory: &M, threads: &[Thread]) -> Result
     let mut proof = Proof {
         ready,
         memory,
+        effort,
         census,
         with_state: 0,
         of_other_number: 0,
@@ -147,6 +186,7 @@ pub fn prove<M: Memory>(ready: &Ready, memory: &M, threads: &[Thread]) -> Result
 struct Proof<'a, M> {
     ready: &'a Ready,
     memory: &'a M,
+    effort: &'a Effort,
     census: Census,
     with_state: usize,
     /// Of those, threads whose states have another native id.
@@ -177,7 +217,7 @@ impl<M: Memory> Proof<'_, M> {
         self.with_state += 1;
         self.of_other_number += usize::from(self.has_other_number(thread, state));
         if let Some(key) = ready.key
-            && self.with_state <= SEARCHED
+            && self.with_state <= self.effort.searched
         {
             self.search(key, thread, state)?;
         }
@@ -211,9 +251,8 @@ impl<M: Memory> Proof<'_, M> {
 
     /// That no other key of the thread leads to another state that passes. The same one may be kept by others, too: uWSGI does.
     fn search(&self, key: u32, thread: &Thread, state: u64) -> Result<(), Refusal> {
-        let slots = &self.ready.libc.slots;
-        for other in (0..u32::from(slots.keys)).filter(|other| *other != key) {
-            let Ok(value) = slots.value(self.memory, thread.thread_pointer, other) else { continue };
+        let values = self.ready.libc.slots.values(self.memory, thread.thread_pointer);
+        for (other, value) in values.into_iter().filter(|(other, _)| *other != key) {
             if value != state && self.census.interpreter_of(value).is_some() && self.check_state(thread, value).is_ok()
             {
                 return Err(Refusal::OtherKey { key, other });
@@ -225,14 +264,21 @@ impl<M: Memory> Proof<'_, M> {
     /// A thread that waits stands still by itself; another one is held if that is needed.
     fn check_frames(&self, thread: &Thread, state: u64) -> Result<frames::ChainFacts, LayoutRefusal> {
         let ready = self.ready;
-        let process =
-            frames::Process { layout: &ready.layout, facts: &ready.facts, types: &ready.types, memory: self.memory };
-        let refusal = match again(|| check_frames(&process, state, LINKS)) {
+        let check = |links| {
+            let memory = &Snapshot::new(self.memory);
+            let process = frames::Process { layout: &ready.layout, facts: &ready.facts, types: &ready.types, memory };
+            match check_frames(&process, state, links) {
+                Err(LayoutRefusal::Chain { frames, fault: Fault::TooMany }) => {
+                    Ok(frames::ChainFacts { frames, runs: 0 })
+                }
+                checked => checked,
+            }
+        };
+        let refusal = match again(|| check(self.effort.links)) {
             Ok(facts) => return Ok(facts),
             Err(refusal) => refusal,
         };
-        let held =
-            with_stopped(thread.tid, Patience::default(), LONGEST, |_| check_frames(&process, state, HELD_LINKS));
+        let held = with_stopped(thread.tid, self.effort.patience, self.effort.held, |_| check(self.effort.held_links));
         match held {
             Ok(held) if held.in_time => held.value,
             _ => Err(refusal),

@@ -21,6 +21,8 @@ pub enum Step {
     Way,
     /// The states of the process's threads.
     Threads,
+    /// The native code that Python frames stand for. It is no part of the proof; recordings need it.
+    EvalLoop,
 }
 
 impl Step {
@@ -33,6 +35,7 @@ impl Step {
             Step::Place => "place",
             Step::Way => "way",
             Step::Threads => "threads",
+            Step::EvalLoop => "eval loop",
         }
     }
 }

@@ -20,6 +20,7 @@ mod tests;
 use objects::Architecture;
 
 use crate::memory::{Memory, Unreadable};
+use crate::snapshot::Snapshot;
 use code::Function;
 pub use code::Misread;
 pub use descriptors::Descriptors;
@@ -137,6 +138,14 @@ impl SlotLayout {
             Some(address) => Ok(memory.u64(address)?),
             None => Ok(0),
         }
+    }
+
+    /// All keys of which a thread has a value that is not 0, and those values; what cannot be read is left out. A few reads,
+    /// where one for each key would take a thousand.
+    pub fn values(&self, memory: &impl Memory, thread_pointer: u64) -> Vec<(u32, u64)> {
+        let memory = Snapshot::new(memory);
+        let values = (0..u32::from(self.keys)).map(|key| (key, self.value(&memory, thread_pointer, key)));
+        values.filter_map(|(key, value)| Some((key, value.ok()?))).filter(|(_, value)| *value != 0).collect()
     }
 }
 

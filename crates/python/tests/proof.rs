@@ -10,8 +10,9 @@ use processes::maps::{self, Wanted};
 use processes::memory::ProcessMemory;
 use processes::thread_pointer::{Patience, of_threads};
 use processes::{MAX_RANGES, MappedRange, Proc};
+use python::facts::PythonFacts;
 use python::file::PythonFile;
-use python::prove::{Thread, prove};
+use python::prove::{Effort, Thread, prove};
 use python::refusal::Step;
 use python::slot::LibrarySearch;
 use python::way::Library;
@@ -94,13 +95,13 @@ fn with_interpreter(test: impl FnOnce(&dyn Fn(bool) -> Result<Ready, Refusal>, &
             .find(|(image, _)| PythonFile::parse(image.bytes()).is_ok_and(|file| file.identify().is_some()))
             .expect("an interpreter");
         let file = PythonFile::parse(image.bytes()).expect("a file");
-        let identity = file.identify().expect("a CPython");
+        let facts = PythonFacts::of(&file, file.identify().expect("a CPython"));
         let mut search = LibrarySearch::default();
         if has_libc {
             images.iter().for_each(|(image, _)| search.look_at("".as_ref(), image.bytes()));
         }
         let libc = Library::found(search.result(), file.architecture());
-        examine(&Subject { file: &file, identity: &identity, bias: *bias, memory: &memory, libc }).result
+        examine(&Subject { facts: &facts, bias: *bias, memory: &memory, libc }).result
     };
     test(&examined, &memory, &threads);
 }
@@ -109,11 +110,11 @@ fn with_interpreter(test: impl FnOnce(&dyn Fn(bool) -> Result<Ready, Refusal>, &
 fn a_live_interpreter_is_proven_and_changed_ones_are_refused() {
     with_interpreter(|examined, memory, threads| {
         let ready = examined(true).expect("examined");
-        let noted = prove(&ready, memory, threads).expect("proven");
+        let noted = prove(&ready, memory, threads, &Effort::FULL).expect("proven");
         assert_eq!((noted.step, noted.result.as_str()), (Step::Threads, "3 of 3 have a state of their own"));
 
         assert_eq!(examined(false).err(), Some(Refusal::NoLibrary));
-        assert_eq!(prove(&ready, memory, &[]), Err(Refusal::NoThread));
+        assert_eq!(prove(&ready, memory, &[], &Effort::FULL), Err(Refusal::NoThread));
 
         let slots = &ready.libc.slots;
         let key = ready.key.expect("a key");
@@ -124,19 +125,22 @@ fn a_live_interpreter_is_proven_and_changed_ones_are_refused() {
         // nobody has a state
         let emptied = threads.iter().map(|thread| (slot(thread, key), 0)).collect();
         let emptied = Changed { memory, words: emptied };
-        assert_eq!(prove(&ready, &emptied, threads), Err(Refusal::NoState { threads: 3 }));
+        assert_eq!(prove(&ready, &emptied, threads, &Effort::FULL), Err(Refusal::NoState { threads: 3 }));
 
         // everybody has somebody else's
         let state = |thread: &Thread| memory.u64(slot(thread, key)).expect("readable");
         let turned = [(first, second), (second, third), (third, first)];
         let turned = turned.iter().map(|(of, to)| (slot(of, key), state(to))).collect();
-        let refused = prove(&ready, &Changed { memory, words: turned }, threads);
+        let refused = prove(&ready, &Changed { memory, words: turned }, threads, &Effort::FULL);
         assert!(refused.as_ref().is_err_and(|refusal| refusal.name() == "layout-disagrees"), "{refused:?}");
 
         // another key leads to another state that says that it is this thread's
         let other = key + 1;
         let thread_id = u64::from(ready.layout.thread.thread_id);
         let two = vec![(slot(first, other), state(second)), (state(second) + thread_id, first.thread_pointer)];
-        assert_eq!(prove(&ready, &Changed { memory, words: two }, threads), Err(Refusal::OtherKey { key, other }));
+        assert_eq!(
+            prove(&ready, &Changed { memory, words: two }, threads, &Effort::FULL),
+            Err(Refusal::OtherKey { key, other })
+        );
     });
 }

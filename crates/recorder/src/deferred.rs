@@ -1,12 +1,14 @@
 //! Walking deferred samples: the code that the kernel runs, over a copy of the stack.
 
 use abi::process::Mapping;
+use abi::python::{Entry, NONE};
 use abi::record::WORDS;
 use abi::stop::Stop;
 use abi::table::Rule;
 use abi::word::{self, Word};
 use objects::exits::Code;
-use walk::{Target, Walk, turn, unroll};
+use python::eval_loop::{EvalLoop, PieceKind};
+use walk::{Target, Walk, give_up, turn, unroll};
 
 use crate::exits::{ExitMap, Exits, Process};
 use crate::known_objects::KnownObjects;
@@ -45,15 +47,17 @@ impl Walker {
         mappings: &[Mapping],
         objects: &KnownObjects,
         tables: &Tables,
+        python: Option<(&Entry, &EvalLoop)>,
     ) -> Walked {
         self.begin(sample);
         let process = Process { pid: sample.key.pid, mappings, objects };
-        let mut copy = Copy { sample, process, tables, exits: &mut self.exits, ended: false };
+        let entry = python.map_or(&Entry::NONE, |(entry, _)| entry);
+        let mut copy = Copy { sample, process, tables, python, exits: &mut self.exits, ended: false };
         let mut turns = abi::record::TURNS;
-        while turn::<Native, Copy>(&mut copy, &mut self.walk) {
+        while turn::<Native, Copy>(&mut copy, entry, &mut self.walk) {
             turns -= 1;
             if turns == 0 {
-                self.walk.end(Stop::TooDeep);
+                give_up(entry, &mut self.walk);
                 break;
             }
         }
@@ -107,14 +111,25 @@ struct Copy<'a> {
     sample: &'a DeferredSample,
     process: Process<'a>,
     tables: &'a Tables,
+    python: Option<(&'a Entry, &'a EvalLoop)>,
     exits: &'a mut Exits,
     /// Something behind the end of a copy that found no more room was asked for.
     ended: bool,
 }
 
+impl Copy<'_> {
+    /// Whether an eval loop is about to link its frame, where its version has a `_PyCFrame`.
+    fn is_linking(&self, offset: u64) -> bool {
+        self.python.is_some_and(|(entry, eval_loop)| {
+            let linking = eval_loop.linking.as_ref().filter(|_| entry.python.cframe_current != NONE);
+            linking.is_some_and(|linking| linking.contains(&offset))
+        })
+    }
+}
+
 impl Target for Copy<'_> {
     fn read_u64(&mut self, address: u64) -> Option<u64> {
-        let word = self.sample.word(address);
+        let word = self.sample.word(address).or_else(|| self.sample.reads.get(&address).copied());
         if word.is_none() && self.sample.cut {
             self.ended = true;
         }
@@ -131,6 +146,21 @@ impl Target for Copy<'_> {
 
     fn exit(&mut self, mapping: &Mapping, pc: u64, interrupted: bool) -> Option<Rule> {
         Some(self.exits.rule(self.process, mapping, pc, interrupted))
+    }
+
+    fn eval_loop(&mut self, mapping: &Mapping, offset: u64) -> walk::EvalLoop {
+        // what was deferred before the interpreter was known has none of its frames
+        let known = self.python.filter(|(entry, _)| mapping.object == entry.object && !self.sample.reads.is_empty());
+        match known.and_then(|(_, eval_loop)| eval_loop.at(offset)) {
+            None => walk::EvalLoop::No,
+            Some(PieceKind::Part) => walk::EvalLoop::Part,
+            Some(PieceKind::Main) if self.is_linking(offset) => walk::EvalLoop::Linking,
+            Some(PieceKind::Main) => walk::EvalLoop::Main,
+        }
+    }
+
+    fn thread_pointer(&mut self) -> u64 {
+        self.sample.thread_pointer
     }
 
     fn read_code(&mut self, address: u64) -> Option<u64> {

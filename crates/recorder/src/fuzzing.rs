@@ -8,6 +8,15 @@ pub enum Decoded {
     Stack(Vec<u64>),
     /// Memory that was given away.
     GivenAway,
+    /// A code object of Python: its address, its check, and pieces of memory with theirs.
+    Code {
+        /// Address of the code object.
+        address: u64,
+        /// Its check.
+        check: u32,
+        /// Addresses and bytes.
+        pieces: Vec<(u64, Vec<u8>)>,
+    },
     /// A deferred sample: its kernel words, and its copy of the stack.
     Deferred {
         /// Kernel words.
@@ -25,6 +34,7 @@ pub enum Decoded {
 pub fn record(bytes: &[u8], distances: &[u64]) -> Option<Decoded> {
     Some(match decode(bytes)? {
         Record::GivenAway(_) => Decoded::GivenAway,
+        Record::Code(code) => Decoded::Code { address: code.code, check: code.check, pieces: code.pieces },
         Record::Stack(stack) => Decoded::Stack(stack.words),
         Record::Deferred(sample) => {
             let sp = sample.registers.sp;

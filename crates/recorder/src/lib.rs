@@ -16,11 +16,13 @@ mod exits;
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub mod fuzzing;
+mod interpreters;
 mod known_objects;
 mod load;
 mod mapped;
 pub mod probe;
 mod process_map;
+mod python_map;
 mod recording;
 mod ring;
 mod ring_positions;

@@ -20,6 +20,13 @@ pub struct ProcessPod(pub Process);
 // SAFETY: plain integers in C layout without padding, as the assertions in `abi` check.
 unsafe impl Pod for ProcessPod {}
 
+/// Where a task keeps its thread pointer: base of FS (arch/x86/include/asm/processor.h), or TPIDR_EL0, which is the first one
+/// in `uw` (arch/arm64/include/asm/processor.h).
+#[cfg(target_arch = "x86_64")]
+const THREAD_POINTER: [(&str, &str); 2] = [("task_struct", "thread"), ("thread_struct", "fsbase")];
+#[cfg(target_arch = "aarch64")]
+const THREAD_POINTER: [(&str, &str); 2] = [("task_struct", "thread"), ("thread_struct", "uw")];
+
 /// Why the sampler could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
@@ -92,6 +99,10 @@ pub struct Sampler {
     pub rows: ArrayOfMaps<MapData>,
     /// Distinct rules.
     pub rules: MapData,
+    /// What is known of interpreters.
+    pub pythons: MapData,
+    /// Where their eval loops are.
+    pub eval_loops: MapData,
     /// The two counts maps.
     pub counts: [MapData; 2],
     /// What is changed while the sampler runs.
@@ -106,6 +117,7 @@ pub struct Sampler {
 pub fn load(sizes: Sizes) -> Result<Sampler, LoadError> {
     let object = object()?;
     let types = KernelTypes::load()?;
+    let [thread, register] = types.offsets(THREAD_POINTER)?;
     let [flags, mm, tgid, pid, length] = types.offsets([
         ("task_struct", "flags"),
         ("task_struct", "mm"),
@@ -124,11 +136,13 @@ pub fn load(sizes: Sizes) -> Result<Sampler, LoadError> {
         .override_global("COPY_LIMIT", &sizes.copy, true)
         .override_global("TASK_FLAGS", &flags, true)
         .override_global("TASK_MM", &mm, true)
+        .override_global("TASK_THREAD_POINTER", &(thread + register), true)
         .override_global("TASK_TGID", &tgid, true)
         .override_global("TASK_PID", &pid, true)
         .override_global("UNMAPPED_LENGTH", &length, true)
         .map_max_entries("scratch", sizes.cpus)
         .map_max_entries("deferred", sizes.cpus)
+        .map_max_entries("code_records", sizes.cpus)
         .map_max_entries("processes", sizes.processes)
         .map_max_entries("stale", sizes.processes)
         .map_max_entries("followed", sizes.processes)
@@ -146,6 +160,8 @@ pub fn load(sizes: Sizes) -> Result<Sampler, LoadError> {
         pages: typed(&mut bpf, "pages")?,
         rows: typed(&mut bpf, "rows")?,
         rules: array_data(&mut bpf, "rules")?,
+        pythons: array_data(&mut bpf, "pythons")?,
+        eval_loops: array_data(&mut bpf, "eval_loops")?,
         counts: [hash_data(&mut bpf, "counts_0")?, hash_data(&mut bpf, "counts_1")?],
         control: array_data(&mut bpf, "control")?,
         ring: typed(&mut bpf, "ring")?,
@@ -205,7 +221,7 @@ mod tests {
             let info = program.info().expect("loaded");
             let verified = info.verified_instruction_count().unwrap_or(0);
             println!("{name}: {verified} instructions verified, {} bytes", info.size_jitted());
-            assert!(verified < 100_000, "{name}: far below the limit of a million");
+            assert!(verified < 400_000, "{name}: far below the limit of a million");
         }
     }
 }

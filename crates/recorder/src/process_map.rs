@@ -59,13 +59,20 @@ impl ProcessMap {
     }
 
     /// Enters a process or replaces what is known of it. `mappings` are sorted and at most [`MAPPINGS_PER_SEGMENT`]; they
-    /// are what the process's events up to `as_of` (CLOCK_MONOTONIC, ns) tell. False if that may be wrong since then: then
-    /// its samples are deferred.
-    pub(crate) fn set(&mut self, pid: u32, mappings: &[Mapping], flags: u32, as_of: u64) -> Result<bool, EntryError> {
+    /// are what the process's events up to `as_of` (CLOCK_MONOTONIC, ns) tell. `python` is the index of its interpreter, or 0.
+    /// False if that may be wrong since then: then its samples are deferred.
+    pub(crate) fn set(
+        &mut self,
+        pid: u32,
+        mappings: &[Mapping],
+        flags: u32,
+        python: u32,
+        as_of: u64,
+    ) -> Result<bool, EntryError> {
         let doubt = if self.is_stale(pid, as_of) && !self.has_waited(pid) { flags::DOUBTED } else { 0 };
         let mappings = &mappings[..mappings.len().min(MAPPINGS_PER_SEGMENT)];
         let run = self.arena.insert(mappings)?;
-        let process = Process { first_mapping: run.start, mappings: run.length, flags: flags | doubt, reserved: 0 };
+        let process = Process { first_mapping: run.start, mappings: run.length, flags: flags | doubt, python };
         self.enter(pid, Rc::new(run), process)?;
         let is_sure = doubt == 0 && (self.has_waited(pid) || self.still_fresh(pid, as_of));
         match is_sure {
@@ -82,10 +89,10 @@ impl ProcessMap {
         self.waits.get(&pid).is_some_and(|waits| *waits >= MOST_WAITS) && is_passing()
     }
 
-    /// Gives a child what its parent has; false if that is not known for certain.
-    pub(crate) fn copy(&mut self, parent: u32, child: u32, as_of: u64) -> Result<bool, EntryError> {
+    /// Gives a child what its parent has, with an interpreter of its own; false if that is not known for certain.
+    pub(crate) fn copy(&mut self, parent: u32, child: u32, python: u32, as_of: u64) -> Result<bool, EntryError> {
         let Some(entry) = self.entries.get(&parent) else { return Ok(false) };
-        let (run, process) = (entry.run.clone(), entry.process);
+        let (run, process) = (entry.run.clone(), Process { python, ..entry.process });
         let known = process.flags & flags::DOUBTED == 0;
         if !known || self.is_stale(parent, as_of) || self.is_stale(child, as_of) {
             return Ok(false);

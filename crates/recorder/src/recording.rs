@@ -12,15 +12,18 @@ use objects::Cache;
 use processes::namespaces::in_initial_pid_namespace;
 use processes::{OpenError, ProcessTable, Scope, Sideband};
 use profile::{Losses, Profile};
+use python::code_object::CodeObject;
 use symbols::PerfMap;
 
 use crate::builders::Builders;
 use crate::collector::{Collector, Parts, Troubles};
 use crate::counts::Counts;
 use crate::evidence::Witness;
+use crate::interpreters::Interpreters;
 use crate::known_objects::TableState;
 use crate::load::{LoadError, Sizes, load};
 use crate::process_map::ProcessMap;
+use crate::python_map::PythonMap;
 use crate::ring_positions::RingPositions;
 use crate::sampling::{self, Event, SamplingError};
 use crate::tables::Tables;
@@ -52,6 +55,8 @@ pub struct Options {
     pub target: Target,
     /// Samples per second and CPU.
     pub frequency: u32,
+    /// Native frames of CPython's eval loop are kept beside the Python frames that stand for them.
+    pub keeps_eval_loops: bool,
 }
 
 /// Why a recording could not begin.
@@ -209,10 +214,15 @@ impl Recording {
             followed: follow.then_some(sampler.followed),
             tables,
             builders,
+            interpreters: Interpreters::start().map_err(io_error("cannot start a thread"))?,
+            python_map: PythonMap::new(&sampler.pythons, &sampler.eval_loops)
+                .map_err(io_error("cannot map the map of interpreters"))?,
+            keeps_eval_loops: options.keeps_eval_loops,
             witness,
         });
         // what happened before the sampler's own watch over processes began
         collector.pump();
+        collector.prepare().map_err(io_error("cannot wait for tables and interpreters"))?;
         let event = sampling::start(&mut sampler.bpf, &cpus, options.frequency)?;
         Ok(Recording {
             bpf: Some(sampler.bpf),
@@ -266,7 +276,7 @@ impl Recording {
         self.collector.finish();
         let counters = self.counters();
         let samples = raw_samples(&self.collector);
-        let Attributed { mut profile, unnamed } = attribute(&samples, &Everything::new(&mut self.collector));
+        let Attributed { mut profile, unnamed } = attribute(samples, &Everything::new(&mut self.collector));
         profile.meta.start = self.started_at;
         profile.meta.duration = self.ended.unwrap_or_default();
         profile.meta.event = self.event.name().to_owned();
@@ -347,6 +357,22 @@ impl Sources for Everything<'_> {
 
     fn perf_map(&self, instance: u64) -> Option<&PerfMap> {
         self.0.perf_maps.get(&instance)?.as_ref()
+    }
+
+    fn code_object(&self, instance: u64, code: u64, check: u32) -> Option<&CodeObject> {
+        self.0.pythons.code(instance, code, check)
+    }
+
+    fn is_eval_loop(&self, instance: u64, object: u32, offset: u64) -> bool {
+        self.0.pythons.is_eval_loop(instance, object, offset)
+    }
+
+    fn keeps_eval_loops(&self) -> bool {
+        self.0.pythons.keeps_eval_loops()
+    }
+
+    fn interpreters(&self, instance: u64) -> Vec<String> {
+        self.0.pythons.statuses(instance).iter().map(|status| status.text.clone()).collect()
     }
 
     fn process(&self, instance: u64) -> Option<ProcessLabel> {

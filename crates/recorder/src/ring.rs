@@ -1,8 +1,10 @@
 //! What comes through the ring buffer, out of bytes.
 
 use abi::record::{
-    COPY_BYTES, COPY_PIECE, CountKey, Deferred, GivenAway, Header, KERNEL_WORDS, Registers, WORDS, kind,
+    COPY_BYTES, COPY_PIECE, CodeRecord, CountKey, Deferred, FRAGMENT_BYTES, FRAGMENTS, Fragment, GivenAway, Header,
+    KERNEL_WORDS, READS, Registers, WORDS, kind,
 };
+use rustc_hash::FxHashMap;
 use std::mem::offset_of;
 
 /// A stack that was not sent before.
@@ -37,6 +39,10 @@ pub(crate) struct DeferredSample {
     pub(crate) kernel: Vec<u64>,
     /// The stack from the stack pointer (rounded down to 8) up.
     pub(crate) stack: Vec<u8>,
+    /// The thread pointer, if it is known.
+    pub(crate) thread_pointer: u64,
+    /// Words elsewhere that lead through Python frames.
+    pub(crate) reads: FxHashMap<u64, u64>,
 }
 
 impl DeferredSample {
@@ -55,6 +61,21 @@ impl DeferredSample {
     }
 }
 
+/// A code object of Python, as pieces of memory.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct NewCode {
+    /// Of a process with this id.
+    pub(crate) pid: u32,
+    /// Of this interpreter, as the sampler knows it.
+    pub(crate) id: u32,
+    /// Its address.
+    pub(crate) code: u64,
+    /// Its check.
+    pub(crate) check: u32,
+    /// Addresses and bytes.
+    pub(crate) pieces: Vec<(u64, Vec<u8>)>,
+}
+
 /// A record.
 #[derive(Clone, Debug)]
 pub(crate) enum Record {
@@ -64,6 +85,8 @@ pub(crate) enum Record {
     Deferred(Box<DeferredSample>),
     /// Memory that was given away.
     GivenAway(GivenAway),
+    /// A code object.
+    Code(NewCode),
 }
 
 /// Decodes a record; `None` if the bytes are none.
@@ -72,6 +95,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Record> {
     match word32(head, offset_of!(Header, kind))? {
         kind::STACK => stack(head, body).map(Record::Stack),
         kind::GIVEN_AWAY => given_away(head, body).map(Record::GivenAway),
+        kind::CODE => code(head, bytes).map(Record::Code),
         kind::DEFERRED => deferred(head, bytes).map(|sample| Record::Deferred(Box::new(sample))),
         _ => None,
     }
@@ -84,6 +108,27 @@ fn stack(head: &[u8], body: &[u8]) -> Option<NewStack> {
     let mut words = Vec::with_capacity(written.len() + 1);
     walk::unroll(&written, total, |word| words.push(word));
     Some(NewStack { key: key(head)?, time: word64(head, offset_of!(Header, time))?, words })
+}
+
+fn code(head: &[u8], bytes: &[u8]) -> Option<NewCode> {
+    let count = word32(head, offset_of!(Header, kernel))? as usize;
+    let mut pieces = Vec::new();
+    let mut at = offset_of!(CodeRecord, bytes);
+    for number in 0..count.min(FRAGMENTS) {
+        let fragment = offset_of!(CodeRecord, fragments) + number * size_of::<Fragment>();
+        let length = word32(bytes, fragment + offset_of!(Fragment, length))? as usize;
+        let length = length.min(FRAGMENT_BYTES);
+        let address = word64(bytes, fragment + offset_of!(Fragment, address))?;
+        pieces.push((address, bytes.get(at..at + length)?.to_vec()));
+        at += length.next_multiple_of(8);
+    }
+    Some(NewCode {
+        pid: key(head)?.pid,
+        id: word32(bytes, offset_of!(CodeRecord, id))?,
+        code: word64(bytes, offset_of!(CodeRecord, code))?,
+        check: word32(bytes, offset_of!(CodeRecord, check))?,
+        pieces,
+    })
 }
 
 fn deferred(head: &[u8], bytes: &[u8]) -> Option<DeferredSample> {
@@ -100,7 +145,16 @@ fn deferred(head: &[u8], bytes: &[u8]) -> Option<DeferredSample> {
         cut: word32(bytes, offset_of!(Deferred, cut))? != 0,
         kernel: words(bytes.get(offset_of!(Deferred, words)..)?, kernel.min(KERNEL_WORDS))?,
         stack: bytes.get(at..at + length.min(COPY_BYTES))?.to_vec(),
+        thread_pointer: word64(bytes, offset_of!(Deferred, thread_pointer))?,
+        reads: reads(head, bytes.get(at + (length.min(COPY_BYTES) & !7)..)?)?,
     })
+}
+
+/// What follows the stack.
+fn reads(head: &[u8], bytes: &[u8]) -> Option<FxHashMap<u64, u64>> {
+    let count = word32(head, offset_of!(Header, total))? as usize;
+    let words = words(bytes, count.min(READS) * 2)?;
+    Some(words.chunks_exact(2).map(|word| (word[0], word[1])).collect())
 }
 
 fn registers(bytes: &[u8]) -> Option<Registers> {
@@ -153,13 +207,83 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_decoded_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..2000), kind in 0..4u8) {
+        fn any_bytes_are_decoded_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..2000), kind in 0..6u8) {
             let mut bytes = bytes;
             if let Some(first) = bytes.first_mut() {
                 *first = kind;
             }
             if let Some(Record::Deferred(sample)) = decode(&bytes) {
                 prop_assert!(sample.stack.len() <= COPY_BYTES && sample.kernel.len() <= KERNEL_WORDS);
+            }
+        }
+    }
+
+    /// A record of these pieces, as the sampler writes it.
+    fn code_record(pieces: &[(u64, Vec<u8>)]) -> Vec<u8> {
+        let mut record = vec![0; offset_of!(CodeRecord, bytes)];
+        let mut put = |at: usize, bytes: &[u8]| record[at..at + bytes.len()].copy_from_slice(bytes);
+        put(offset_of!(Header, kind), &kind::CODE.to_ne_bytes());
+        put(offset_of!(Header, key) + offset_of!(CountKey, pid), &4711u32.to_ne_bytes());
+        put(offset_of!(Header, kernel), &(pieces.len() as u32).to_ne_bytes());
+        put(offset_of!(CodeRecord, code), &0x5000u64.to_ne_bytes());
+        put(offset_of!(CodeRecord, id), &7u32.to_ne_bytes());
+        put(offset_of!(CodeRecord, check), &9u32.to_ne_bytes());
+        for (index, (address, bytes)) in pieces.iter().enumerate().take(FRAGMENTS) {
+            let at = offset_of!(CodeRecord, fragments) + index * size_of::<Fragment>();
+            put(at + offset_of!(Fragment, address), &address.to_ne_bytes());
+            put(at + offset_of!(Fragment, length), &(bytes.len() as u32).to_ne_bytes());
+        }
+        for (_, bytes) in pieces {
+            record.extend(bytes);
+            record.resize(record.len().next_multiple_of(8), 0xee);
+        }
+        record
+    }
+
+    fn decoded_code(bytes: &[u8]) -> Option<NewCode> {
+        match decode(bytes) {
+            Some(Record::Code(code)) => Some(code),
+            None => None,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn code_objects_come_out_as_they_went_in(
+            pieces in prop::collection::vec((any::<u64>(), prop::collection::vec(any::<u8>(), 0..600)), 0..=FRAGMENTS),
+        ) {
+            let record = code_record(&pieces);
+            let code = NewCode { pid: 4711, id: 7, code: 0x5000, check: 9, pieces: pieces.clone() };
+            prop_assert_eq!(decoded_code(&record), Some(code));
+            // cut off before its last piece is whole
+            let padding = pieces.last().map_or(0, |(_, bytes)| bytes.len().next_multiple_of(8) - bytes.len());
+            if pieces.iter().any(|(_, bytes)| !bytes.is_empty()) && pieces.last().is_some_and(|(_, bytes)| !bytes.is_empty()) {
+                prop_assert_eq!(decoded_code(&record[..record.len() - padding - 1]), None);
+            }
+        }
+
+        #[test]
+        fn lengths_of_code_records_may_be_anything(
+            lengths in prop::collection::vec(prop_oneof![any::<u32>(), 0..2000u32, Just(u32::MAX), Just(FRAGMENT_BYTES as u32)], FRAGMENTS),
+            count in prop_oneof![any::<u32>(), 0..20u32],
+            bytes in 0..3000usize,
+        ) {
+            let mut record = code_record(&[]);
+            record[offset_of!(Header, kernel)..][..4].copy_from_slice(&count.to_ne_bytes());
+            for (index, length) in lengths.iter().enumerate() {
+                let at = offset_of!(CodeRecord, fragments) + index * size_of::<Fragment>() + offset_of!(Fragment, length);
+                record[at..at + 4].copy_from_slice(&length.to_ne_bytes());
+            }
+            record.resize(record.len() + bytes, 1);
+            if let Some(code) = decoded_code(&record) {
+                prop_assert!(code.pieces.len() <= FRAGMENTS);
+                prop_assert!(code.pieces.iter().map(|(_, piece)| piece.len()).sum::<usize>() <= bytes);
+            }
+            // without all of its head it is none
+            for length in 0..offset_of!(CodeRecord, bytes) {
+                let cut = decoded_code(&record[..length]);
+                prop_assert!(cut.is_none_or(|code| code.pieces.iter().all(|(_, piece)| piece.is_empty())));
             }
         }
     }
@@ -182,6 +306,8 @@ mod tests {
             cut: false,
             kernel: Vec::new(),
             stack,
+            thread_pointer: 0,
+            reads: FxHashMap::default(),
         };
         assert_eq!(sample.word(base), Some(0));
         assert_eq!(sample.word(base + 8), Some(1));

@@ -7,24 +7,38 @@
 //!
 //! Whatever is read may be garbage: of a process that runs meanwhile, or of one that means harm.
 
+mod block;
 mod chain;
 mod run;
 
+pub use block::{Block, Span, WORDS};
 pub use chain::{Chain, Step};
 pub use run::{Cursor, Turn, turn};
 
-use abi::python::{FIRST_SHIM_OWNER, Fault, LAST_OWNER, LOADS, NONE, Python, flags, run as ends};
+use abi::python::{CHECKS, CodeFacts, FIRST_SHIM_OWNER, Fault, LAST_OWNER, LOADS, NONE, Python, flags, run as ends};
 
 /// Memory of the process.
 pub trait Memory {
     /// The 8 bytes at `address`, if they can be read.
     fn read_u64(&mut self, address: u64) -> Option<u64>;
+
+    /// The words of the object at `object` that have a field, at their places; what lies between may be written, too. False: they
+    /// cannot be read. `span` fits.
+    #[inline(always)]
+    fn read_span(&mut self, object: u64, span: Span, into: &mut [u64; WORDS]) -> bool {
+        span.read_by_words(object, into, |address| self.read_u64(address))
+    }
 }
 
 impl<T: crate::Target> Memory for T {
     #[inline(always)]
     fn read_u64(&mut self, address: u64) -> Option<u64> {
         crate::Target::read_u64(self, address)
+    }
+
+    #[inline(always)]
+    fn read_span(&mut self, object: u64, span: Span, into: &mut [u64; WORDS]) -> bool {
+        crate::Target::read_span(self, object, span, into)
     }
 }
 
@@ -103,23 +117,28 @@ fn begin<M: Memory>(memory: &mut M, python: &Python, state: u64) -> Result<Begin
     Ok(Begin { frame, cframe: current, base })
 }
 
-/// Reads the frame at `address`, which is not 0: what it is, and its caller's address. `base` is the base frame's, or 0.
+/// Reads the frame at `address`, which is not 0, into `block`: what it is, and its caller's address. `base` is the base frame's,
+/// or 0.
 #[inline(always)]
 fn read_frame<M: Memory>(
     memory: &mut M,
     python: &Python,
+    span: Span,
+    block: &mut Block,
     base: u64,
     address: u64,
 ) -> Result<(Frame, Kind, u64), Fault> {
     if address & 7 != 0 {
         return Err(Fault::FrameMisaligned);
     }
-    let mut word = |offset: u16| memory.read_u64(address.wrapping_add(offset as u64)).ok_or(Fault::FrameUnreadable);
-    let code = word(python.code)? & !(python.tags as u64);
-    let back = word(python.back)?;
-    let lasti = word(python.lasti)?;
+    if !block.read(memory, address, span) {
+        return Err(Fault::FrameUnreadable);
+    }
+    let code = block.word(span, python.code) & !(python.tags as u64);
+    let back = block.word(span, python.back);
+    let lasti = block.from(span, python.lasti);
     let lasti = if python.flags & flags::LASTI_IS_INDEX != 0 { lasti as i32 as i64 as u64 } else { lasti };
-    let owner = if python.owner == NONE { 0 } else { (word(python.owner & !7)? >> ((python.owner & 7) * 8)) as u8 };
+    let owner = if python.owner == NONE { 0 } else { block.from(span, python.owner) as u8 };
     let kind = kind_of(python, owner, address == base, back)?;
     Ok((Frame { address, code, lasti, owner }, kind, back))
 }
@@ -141,6 +160,57 @@ fn kind_of(python: &Python, owner: u8, is_base: bool, back: u64) -> Result<Kind,
     }
 }
 
+/// The check of a code object: of what never changes while it lives.
+#[inline(always)]
+pub fn check_of<M: Memory>(memory: &mut M, facts: &CodeFacts, code: u64) -> Option<u32> {
+    check_with(memory, facts, Span::of_code(facts), &mut Block::default(), code)
+}
+
+/// The same where its span is known; `block` is memory to work in.
+#[inline(always)]
+pub fn check_with<M: Memory>(
+    memory: &mut M,
+    facts: &CodeFacts,
+    span: Span,
+    block: &mut Block,
+    code: u64,
+) -> Option<u32> {
+    if !block.read(memory, code, span) {
+        return None;
+    }
+    let mut check = 0;
+    for index in 0..CHECKS {
+        if facts.checked[index] != NONE {
+            check = crate::mix(check, block.word(span, facts.checked[index]) & facts.masks[index]);
+        }
+    }
+    if facts.text_length != 0 {
+        let (name, lines) = (block.word(span, facts.name), block.word(span, facts.lines));
+        check = crate::mix(check, content_of(memory, facts, block, name, lines));
+    }
+    Some((check >> 32) as u32)
+}
+
+/// What tells names and line tables apart that come to lie at the same addresses one after the other: how long they are, the
+/// name's hash, and how the table begins. 0 for what cannot be read.
+#[inline(always)]
+fn content_of<M: Memory>(memory: &mut M, facts: &CodeFacts, block: &mut Block, name: u64, lines: u64) -> u64 {
+    let mut content = 0;
+    let span = Span::of_words(facts.text_length, 2);
+    if block.read(memory, name, span) {
+        content = crate::mix(block.first(0), block.first(1));
+    }
+    let span = Span::of_words(facts.bytes_size, 3);
+    if block.read(memory, lines, span) {
+        let (size, begin) = (block.first(0), block.first(2));
+        // what is behind a short table is none of it
+        let beyond = if size < 8 { 64 - 8 * size as u32 } else { 0 };
+        let begin = if beyond >= 64 { 0 } else { begin << beyond };
+        content = crate::mix(crate::mix(content, size), begin);
+    }
+    content
+}
+
 /// Whether an object is a code object.
 #[inline(always)]
 fn is_code<M: Memory>(memory: &mut M, python: &Python, object: u64) -> bool {
@@ -148,4 +218,4 @@ fn is_code<M: Memory>(memory: &mut M, python: &Python, object: u64) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -7,16 +7,20 @@
 //!
 //! A walk leaves words ([`abi::word`]), innermost first, and always ends them with a reason ([`abi::stop`]).
 #![no_std]
+#![cfg_attr(target_arch = "bpf", feature(asm_experimental_arch))]
 
 mod architecture;
 pub mod cpython;
 mod native;
 mod output;
+pub mod python;
 
 pub use architecture::{Aarch64, Architecture, X86_64, X86_64_PT_REGS};
 pub use output::{mix, unroll};
+pub use python::EvalLoop;
 
 use abi::process::Mapping;
+use abi::python::Entry;
 use abi::record::{Registers, Stack};
 use abi::stop::Stop;
 use abi::table::Rule;
@@ -25,6 +29,12 @@ use abi::table::Rule;
 pub trait Target {
     /// The 8 bytes at `address`, if they can be read.
     fn read_u64(&mut self, address: u64) -> Option<u64>;
+    /// The words of the object at `object` that have a field, at their places; what lies between may be written, too. False: they
+    /// cannot be read. `span` fits.
+    #[inline(always)]
+    fn read_span(&mut self, object: u64, span: cpython::Span, into: &mut [u64; cpython::WORDS]) -> bool {
+        span.read_by_words(object, into, |address| self.read_u64(address))
+    }
     /// The executable mapping around `pc`.
     fn mapping(&mut self, pc: u64) -> Option<Mapping>;
     /// The rule at a file offset of a mapping with a table; [`Rule::NONE`] where the table has none.
@@ -34,6 +44,14 @@ pub trait Target {
     fn exit(&mut self, mapping: &Mapping, pc: u64, interrupted: bool) -> Option<Rule>;
     /// The 8 bytes of code at `address`, if they can be read.
     fn read_code(&mut self, address: u64) -> Option<u64>;
+    /// What of an eval loop is at a file offset of a mapping.
+    fn eval_loop(&mut self, _mapping: &Mapping, _offset: u64) -> EvalLoop {
+        EvalLoop::No
+    }
+    /// x86_64: base of FS; aarch64: TPIDR_EL0; 0 if it is not known.
+    fn thread_pointer(&mut self) -> u64 {
+        0
+    }
 }
 
 /// The state of a walk.
@@ -58,6 +76,8 @@ pub struct Walk {
     pub kernel_hash: u64,
     /// Where the interrupted registers are saved on the stack when a signal frame was passed; 0 = in `registers`.
     pub signal_frame: u64,
+    /// Python frames.
+    pub python: python::Progress,
     /// The stack so far.
     pub stack: Stack,
 }
@@ -84,6 +104,7 @@ impl Walk {
         bx_at: 0,
         kernel_hash: 0,
         signal_frame: 0,
+        python: python::Progress::ZERO,
         stack: Stack::ZERO,
     };
 
@@ -102,6 +123,7 @@ impl Walk {
         self.signal_frame = 0;
         self.code_mask = code_mask;
         self.state = state::EXACT;
+        self.python.clear(self.registers.sp);
         self.begin_output(kernel, hash);
     }
 
@@ -112,16 +134,30 @@ impl Walk {
     }
 }
 
-/// Walks one frame. True: call again. False: the last word says why it ended.
+/// Walks one frame of a process with this interpreter, or [`Entry::NONE`]. True: call again. False: the last word says why it
+/// ended.
 #[inline(always)]
-pub fn turn<A: Architecture, T: Target>(target: &mut T, walk: &mut Walk) -> bool {
-    match native::turn::<A, T>(target, walk) {
+pub fn turn<A: Architecture, T: Target>(target: &mut T, entry: &Entry, walk: &mut Walk) -> bool {
+    if walk.python.state & (python::state::RUN | python::state::SEARCH) != 0 {
+        python::turn::<A, T>(target, entry, walk);
+        return true;
+    }
+    match native::turn::<A, T>(target, entry, walk) {
         Ok(()) => true,
         Err(end) => {
+            python::finish(entry, walk, end);
             walk.push(end);
             false
         }
     }
+}
+
+/// Ends a walk that has had all the turns that it may have.
+#[inline(always)]
+pub fn give_up(entry: &Entry, walk: &mut Walk) {
+    let end = abi::word::end(Stop::TooDeep as u8, 0, 0);
+    python::finish(entry, walk, end);
+    walk.push(end);
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! One native frame: by a rule made from `.eh_frame`, or by the frame pointer where there is none.
 
 use abi::process::{Mapping, code};
+use abi::python::Entry;
 use abi::stop::Stop;
 use abi::table::{Rule, bx, cfa, fp, ra};
 use abi::word::{self, flag};
 
-use crate::{Architecture, Target, Walk, state};
+use crate::{Architecture, EvalLoop, Target, Walk, python, state};
 
 /// The caller's registers as far as they are followed.
 struct Caller {
@@ -20,7 +21,7 @@ struct Caller {
 
 /// Takes the frame in `walk.registers` and goes to its caller. `Err` is the stack's last word.
 #[inline(always)]
-pub(crate) fn turn<A: Architecture, T: Target>(target: &mut T, walk: &mut Walk) -> Result<(), u64> {
+pub(crate) fn turn<A: Architecture, T: Target>(target: &mut T, entry: &Entry, walk: &mut Walk) -> Result<(), u64> {
     let pc = walk.registers.pc;
     let flags = word_flags(walk.state);
     // a call may be the last instruction of its function: the caller is looked up by the byte before the return address
@@ -33,16 +34,18 @@ pub(crate) fn turn<A: Architecture, T: Target>(target: &mut T, walk: &mut Walk) 
         return Err(word::end(Stop::NoMapping as u8, 0, 0));
     };
     let offset = pc.wrapping_sub(mapping.begin).wrapping_add(mapping.file_offset);
+    let offset_of_call = at.wrapping_sub(mapping.begin).wrapping_add(mapping.file_offset);
     let rule = match mapping.code {
-        code::TABLE => target.rule(&mapping, at.wrapping_sub(mapping.begin).wrapping_add(mapping.file_offset)),
+        code::TABLE => target.rule(&mapping, offset_of_call),
         _ => Rule::NONE,
     };
     // nothing calls a handler's return trampoline: it is named by its own address, not by the byte before
     let flags = if rule.cfa == cfa::SIGNAL { flags | flag::EXACT } else { flags };
     if mapping.code == code::ANONYMOUS {
-        walk.push(word::raw(flags, pc));
+        python::push_native(walk, EvalLoop::No, word::raw(flags, pc));
     } else {
-        walk.push(word::object(flags, mapping.object, offset));
+        let what = target.eval_loop(&mapping, offset_of_call);
+        python::push_native(walk, what, word::object(flags, mapping.object, offset));
     }
     if mapping.code == code::PENDING {
         return Err(stop(Stop::TableNotReady, &mapping));
@@ -61,11 +64,15 @@ pub(crate) fn turn<A: Architecture, T: Target>(target: &mut T, walk: &mut Walk) 
     if caller.unproven {
         follows_call::<A, T>(target, caller.pc, &mapping)?;
     }
+    let low = walk.registers.sp;
     walk.registers.pc = caller.pc;
     walk.registers.sp = caller.sp;
     walk.fp_at = caller.fp_at;
     walk.bx_at = caller.bx_at;
     walk.state = caller.state;
+    if walk.python.held != 0 {
+        python::enter(target, entry, walk, low);
+    }
     Ok(())
 }
 

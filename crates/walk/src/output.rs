@@ -14,6 +14,19 @@ pub fn mix(hash: u64, word: u64) -> u64 {
     hash ^ hash >> 29
 }
 
+/// An index that is below [`WORDS`]. The compiler finds out by itself that it is, and leaves the mask out which shows it to the
+/// verifier.
+#[inline(always)]
+#[allow(unused_mut)]
+fn in_words(mut index: usize) -> usize {
+    #[cfg(target_arch = "bpf")]
+    // SAFETY: a bitwise and.
+    unsafe {
+        core::arch::asm!("{0} &= {1}", inout(reg) index, const WORDS - 1, options(pure, nomem, nostack));
+    }
+    index
+}
+
 impl Walk {
     /// The output has `kernel` words so far, whose hash this is.
     #[inline(always)]
@@ -29,7 +42,7 @@ impl Walk {
     pub fn push(&mut self, word: u64) {
         let total = self.stack.header.total;
         let at = if total < WORDS as u32 { total as usize } else { HEAD + (total as usize & (HEAD - 1)) };
-        self.stack.words[at & (WORDS - 1)] = word;
+        self.stack.words[in_words(at) & (WORDS - 1)] = word;
         self.stack.header.total = total.wrapping_add(1);
         self.stack.header.key.hash = mix(self.stack.header.key.hash, word);
     }

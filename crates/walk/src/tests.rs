@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::vec::Vec;
 
 use abi::process::{Mapping, code};
+use abi::python::Entry;
 use abi::stop::Stop;
 use abi::table::{Rule, cfa, fp, ra};
 use abi::word::{self, Word, flag};
@@ -64,7 +65,7 @@ fn walk_from(target: &mut Made, pc: u64, sp: u64, fp: u64) -> Vec<Word> {
     (walk.registers.pc, walk.registers.sp, walk.registers.fp) = (pc, sp, fp);
     walk.registers.all[10] = 0x9000;
     walk.begin(0, 0);
-    while turn::<X86_64, Made>(target, &mut walk) {}
+    while turn::<X86_64, Made>(target, &Entry::NONE, &mut walk) {}
     let mut words = Vec::new();
     unroll(&walk.stack.words, walk.stack.header.total, |word| words.push(Word::decode(word)));
     words

@@ -23,6 +23,7 @@ const RECORD_EXAMPLES: &str = "Examples:\n  \
     sudo wholestack record                              the whole machine, until Ctrl-C\n  \
     sudo wholestack record -p 4711 -d 10 -o out.html    a process and its children, for ten seconds\n  \
     sudo wholestack record -F 999 --lines -- ./a.out    a command, at 999 Hz, with source lines\n  \
+    sudo wholestack record --python-native all -p 4711  with the native frames of Python's eval loop\n  \
     sudo wholestack record -o x.html -o x.pb.gz         several outputs of one recording";
 
 /// A whole-system, whole-stack sampling profiler for Linux.
@@ -32,8 +33,8 @@ const RECORD_EXAMPLES: &str = "Examples:\n  \
     version,
     about = "A whole-system, whole-stack sampling profiler for Linux",
     long_about = "wholestack samples what the CPUs of a machine do and shows it as a flame graph. It needs no frame pointers, no \
-        restart, no agent and no flags in what it records: kernel and native code are unwound by their own unwind \
-        information, in the kernel, by BPF.",
+        restart, no agent and no flags in what it records. Stacks are walked in the kernel, by BPF: kernel and native code \
+        by its own unwind information, and Python functions (CPython 3.6 to 3.15) in true order among them.",
     after_help = EXAMPLES,
     after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP),
     subcommand_required = true,
@@ -79,7 +80,10 @@ pub(crate) enum Command {
 #[command(
     long_about = "Record what runs and write it as a flame graph.\n\n\
         Without a process and without a command, the whole machine is recorded. Recording ends with Ctrl-C, with the \
-        command, with the last recorded process, or after the given time.",
+        command, with the last recorded process, or after the given time.\n\n\
+        Python interpreters are found and proven by themselves. The summary and the outputs have a line for each: what was \
+        found, or why its frames are not shown; frames in brackets, [python: ...], say in a stack why there are none. \
+        `wholestack explain PID` has the evidence.",
     after_help = RECORD_EXAMPLES,
     after_long_help = format!("{RECORD_EXAMPLES}\n\n{}", exit::HELP)
 )]
@@ -106,6 +110,10 @@ pub(crate) struct Record {
     #[arg(long)]
     pub(crate) lines: bool,
 
+    /// Which native frames of CPython's eval loop are shown: none of those that Python frames stand for, or all
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t = PythonNative::Other)]
+    pub(crate) python_native: PythonNative,
+
     /// No progress and no summary, errors only
     #[arg(short, long)]
     pub(crate) quiet: bool,
@@ -113,6 +121,15 @@ pub(crate) struct Record {
     /// Command to start and record, with its arguments
     #[arg(last = true, value_name = "CMD", conflicts_with = "pid", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
+}
+
+/// Native frames between Python frames.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub(crate) enum PythonNative {
+    /// Those that no Python frame stands for: C functions that Python calls, and what calls Python
+    Other,
+    /// The eval loop's, too
+    All,
 }
 
 /// Options of `check`.

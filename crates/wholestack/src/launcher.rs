@@ -13,6 +13,7 @@ use std::process::{Child, Command, ExitStatus};
 
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{WaitId, WaitIdOptions, waitid};
 
 use crate::Outcome;
 use crate::exit::Failure;
@@ -64,7 +65,15 @@ pub(crate) struct Running {
 impl Running {
     /// How it ended, if it did.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
-        self.child.try_wait().ok().flatten()
+        // a thread of ours may hold it for a moment, as a tracer; then `wait4` takes its stop for an end, whatever it is asked for
+        // (wait(2), kernel/exit.c: wait_task_stopped)
+        let pid = rustix::process::Pid::from_child(&self.child);
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let status = waitid(WaitId::Pid(pid), options).ok().flatten()?;
+        match status.exited() || status.killed() || status.dumped() {
+            true => self.child.try_wait().ok().flatten(),
+            false => None,
+        }
     }
 
     /// Its process id.

@@ -118,6 +118,7 @@ pub(crate) struct Cie<'a> {
 ///
 /// Only an entry is a CIE, and each is decoded once: FDEs that point into other bytes cannot have the same bytes decoded
 /// over and over.
+#[derive(Debug)]
 pub(crate) struct Cies<'a>(Vec<Cie<'a>>);
 
 impl<'a> Cies<'a> {

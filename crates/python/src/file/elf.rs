@@ -6,6 +6,7 @@ use object::LittleEndian as LE;
 use object::elf;
 use object::elf::{Dyn64, FileHeader64, ProgramHeader64, SectionHeader64};
 use object::pod;
+use objects::EhFrame;
 
 use super::{Architecture, TlsSegment};
 
@@ -152,6 +153,41 @@ impl<'a> Layout<'a> {
     pub(super) fn code(&self, address: u64) -> &'a [u8] {
         let mut loads = self.loads.iter().filter(|load| load.executable);
         loads.find(|load| load.addresses.contains(&address)).map_or(&[], |load| load.bytes(self.data, address))
+    }
+
+    /// Where in the file the byte of code at an address is.
+    pub(super) fn code_offset(&self, address: u64) -> Option<u64> {
+        let mut loads = self.loads.iter().filter(|load| load.executable);
+        let load = loads.find(|load| load.addresses.contains(&address))?;
+        let within = address - load.addresses.start;
+        (within < load.file.len() as u64).then(|| load.file.start as u64 + within)
+    }
+
+    /// Bytes by their place in the file.
+    pub(super) fn file_bytes(&self, offsets: Range<u64>) -> Option<&'a [u8]> {
+        self.data.get(usize::try_from(offsets.start).ok()?..usize::try_from(offsets.end).ok()?)
+    }
+
+    /// The `.eh_frame` that is loaded: the one that `.eh_frame_hdr` points to, or else by its name.
+    pub(super) fn eh_frame(&self) -> Option<EhFrame<'a>> {
+        let architecture = match self.architecture {
+            Architecture::X86_64 => objects::Architecture::X86_64,
+            Architecture::Aarch64 => objects::Architecture::Aarch64,
+        };
+        let pointed_to = EhFrame::pointed_to(self.table(self.eh_frame_hdr, u64::MAX), self.eh_frame_hdr);
+        let is_loaded = |section: &&Section<'a>| {
+            let loaded = self.bytes(section.addresses.start);
+            section.name == b".eh_frame" && loaded.as_ptr() == section.bytes.as_ptr() && !section.bytes.is_empty()
+        };
+        let mut sections = self.sections.iter().filter(is_loaded);
+        let named = sections.find(|section| pointed_to.is_none_or(|address| address == section.addresses.start));
+        match (named, pointed_to) {
+            (Some(Section { bytes, addresses, .. }), _) => {
+                Some(EhFrame { architecture, bytes, address: addresses.start, exact: true })
+            }
+            (None, Some(address)) => Some(EhFrame { architecture, bytes: self.bytes(address), address, exact: false }),
+            (None, None) => None,
+        }
     }
 
     /// The bytes from an address on that nobody writes to.

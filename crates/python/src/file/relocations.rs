@@ -153,6 +153,21 @@ impl Relocations {
         Some(slot.unwrap_or(Slot::Variable))
     }
 
+    /// The address in this file that a word of eight bytes holds when the file has been loaded, also one that is written to
+    /// later; `None` if no relocation makes it one.
+    pub(super) fn initial(&self, layout: &Layout<'_>, symbols: &Symbols<'_>, address: u64) -> Option<u64> {
+        let &[relocation] = self.at(layout, address) else { return None };
+        match relocation.kind {
+            Kind::Relative => Some(relocation.addend as u64),
+            Kind::RelativeInPlace => layout.table(address, 8).first_chunk().map(|bytes| u64::from_le_bytes(*bytes)),
+            Kind::Symbol | Kind::Initial => {
+                let (symbol, defined) = symbols.dynamic(relocation.symbol)?;
+                defined.then(|| symbol.address.wrapping_add_signed(relocation.addend))
+            }
+            _ => None,
+        }
+    }
+
     /// Whether a relocation changes any of these bytes.
     pub(super) fn touches(&self, layout: &Layout<'_>, range: &Range<u64>) -> bool {
         let Table { sorted, complete } = self.table(layout);

@@ -118,6 +118,14 @@ impl<'a> Symbols<'a> {
         before.last().map_or(0, |place| place.address)..behind.first().map_or(u64::MAX, |place| place.address)
     }
 
+    /// All function symbols, by address.
+    pub(super) fn functions(&self) -> impl Iterator<Item = Symbol<'a>> {
+        self.places().iter().filter_map(|place| {
+            let table = if place.dynamic { self.dynamic } else { self.full };
+            table.symbol(table.symbols.get(place.index as usize)?)
+        })
+    }
+
     fn places(&self) -> &[Place] {
         self.by_address.get_or_init(|| {
             let mut places = Vec::new();

@@ -56,6 +56,7 @@ impl<M: Memory> cpython::Memory for Words<'_, M> {
 /// # Errors
 /// What is not as it must be.
 pub fn check_frames<M: Memory>(process: &Process<M>, state: u64, limit: u32) -> Result<ChainFacts, LayoutRefusal> {
+    check_alignment(process.facts)?;
     let mut facts = ChainFacts::default();
     let mut codes = HashSet::new();
     let mut texts = 0;
@@ -90,6 +91,17 @@ pub fn check_frames<M: Memory>(process: &Process<M>, state: u64, limit: u32) -> 
         return Err(LayoutRefusal::Live { field: "text.state", found: 0, expected });
     }
     Ok(facts)
+}
+
+/// Pointers lie at multiples of their size. The walker reads whole words, and would not see it.
+fn check_alignment(facts: &Python) -> Result<(), LayoutRefusal> {
+    let fields = [("frame.code", facts.code), ("frame.back", facts.back)];
+    match fields.into_iter().find(|(_, offset)| !offset.is_multiple_of(8)) {
+        Some((field, offset)) => {
+            Err(LayoutRefusal::Live { field, found: offset.into(), expected: "must be a multiple of 8" })
+        }
+        None => Ok(()),
+    }
 }
 
 /// Checks a code object's names, its path and its line table. How many texts were compact ASCII.

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use super::refusal::Reading;
 use super::{Layout, LayoutRefusal};
 use crate::Memory;
+use crate::snapshot::Snapshot;
 
 /// Interpreters at most.
 pub const INTERPRETERS: usize = 4096;
@@ -41,6 +42,8 @@ impl Census {
     /// [`LayoutRefusal::NotInitialised`] if there are no interpreters; if a list has no end, or a thread is listed that is not its
     /// interpreter's or not linked in both directions.
     pub fn take<M: Memory>(layout: &Layout, memory: &M, head_at: u64) -> Result<Census, LayoutRefusal> {
+        // states lie close together, and each is asked three things
+        let memory = &Snapshot::new(memory);
         let head = memory.u64(head_at).of("list of interpreters")?;
         if head == 0 {
             return Err(LayoutRefusal::NotInitialised);

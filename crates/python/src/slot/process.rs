@@ -99,7 +99,12 @@ impl LibrarySearch {
 
     /// Looks at a file's bytes.
     pub fn look_at(&mut self, path: &OsStr, bytes: &[u8]) {
-        match read(bytes) {
+        self.note(path, read(bytes));
+    }
+
+    /// Takes what [`read`] said of a file.
+    pub fn note(&mut self, path: &OsStr, said: Result<FoundSlots, SlotRefusal>) {
+        match said {
             Ok(found) => self.found.push(ProcessSlots { found, path: path.into() }),
             Err(SlotRefusal::NoLibrary) => {}
             Err(refusal) => self.refused = Some((path.into(), refusal)),

@@ -73,6 +73,13 @@ pub struct Compiler {
     flags: &'static [&'static str],
 }
 
+impl Compiler {
+    /// The flags that select the architecture.
+    pub fn flags(&self) -> &'static [&'static str] {
+        self.flags
+    }
+}
+
 const COMPILERS: [Compiler; 4] = [
     Compiler { name: "gcc", aarch64: false, clang: false, flags: &[] },
     Compiler { name: "clang", aarch64: false, clang: true, flags: &["--target=x86_64-linux-gnu", "-fuse-ld=lld"] },

@@ -8,7 +8,7 @@ use python::layout::frames::{Process, Words, check_frames};
 use python::layout::process::{Census, ThreadIdentity, check_runtime, check_thread_state};
 use python::layout::{Layout, Platform, debug_offsets};
 use python::{Memory, Unreadable, Version};
-use walk::cpython::{Chain, Cursor, Turn, state_of, turn};
+use walk::cpython::{Block, Chain, Cursor, Turn, state_of, turn};
 
 /// A ring of words, which is all memory there is.
 #[derive(Debug)]
@@ -64,11 +64,12 @@ proptest! {
         let steps: Vec<_> = Chain::new(&mut Words(&memory), &facts, at, 300).take(1000).collect();
         prop_assert!(steps.len() <= 301);
         prop_assert!(steps.iter().rev().skip(1).all(Result::is_ok), "a fault is the end");
-        let mut cursor = Cursor::default();
+        let (mut cursor, mut block) = (Cursor::default(), Block::ZERO);
         cursor.begin(&mut Words(&memory), &facts, at);
         for low in (0..8).map(|index| index * 4096) {
             cursor.enter(low, low + 4096);
-            let frames = (0..300).take_while(|_| matches!(turn(&mut Words(&memory), &facts, &mut cursor), Turn::Frame(_)));
+            let mut next = || turn(&mut Words(&memory), &facts, &mut cursor, &mut block);
+            let frames = (0..300).take_while(|_| matches!(next(), Turn::Frame(_)));
             prop_assert!(frames.count() <= 300);
         }
         prop_assert!(cursor.fault().is_none_or(|fault| Fault::ALL.contains(&fault)));

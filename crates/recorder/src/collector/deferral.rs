@@ -67,13 +67,16 @@ impl Collector {
 
     pub(super) fn walk_parked(&mut self, mut parked: Parked) {
         parked.mappings.iter_mut().for_each(|mapping| point_at_table(mapping, &self.objects));
-        match self.walker.walk(&parked.sample, &parked.mappings, &self.objects, &self.tables) {
+        let python = self.pythons.of_process(parked.instance);
+        let python = python.as_ref().map(|(entry, found)| (entry, &*found.eval_loop));
+        match self.walker.walk(&parked.sample, &parked.mappings, &self.objects, &self.tables, python) {
             Walked::Stack(words) => {
                 let key = parked.sample.key;
                 if let Some(testimony) = &mut self.testimony {
                     testimony.deferred(&parked, &words, &self.objects);
                 }
                 self.open_perf_map(parked.instance, key.pid, &words);
+                self.look_for_python(key.pid);
                 self.note_outside(key.pid, parked.sample.time, &words);
                 self.count_words(&key, parked.instance, &words);
             }
@@ -106,7 +109,7 @@ impl Collector {
         attention.outside += 1;
         if attention.outside == SETTLED_AFTER && !self.dirty.contains(&pid) {
             let mappings = self.mappings_of(pid);
-            match self.processes.set(pid, &mappings, flags::SETTLED, time) {
+            match self.processes.set(pid, &mappings, flags::SETTLED, self.python_index(pid), time) {
                 Ok(true) => {}
                 Ok(false) => _ = self.dirty.insert(pid),
                 Err(error) => self.troubles.no_room = Some(error.to_string()),

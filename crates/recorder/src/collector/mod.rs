@@ -4,6 +4,7 @@
 mod counting;
 mod deferral;
 mod objects;
+mod python;
 mod testimony;
 
 use std::collections::VecDeque;
@@ -24,12 +25,15 @@ use crate::counts::Counts;
 use crate::deferred::Walker;
 use crate::evidence::Witness;
 use crate::exits::ExitMap;
+use crate::interpreters::Interpreters;
 use crate::known_objects::{KnownObjects, TableState};
 use crate::process_map::ProcessMap;
+use crate::python_map::PythonMap;
 use crate::ring::{DeferredSample, NewStack, Record, decode};
 use crate::ring_positions::RingPositions;
 use crate::stacks::Stacks;
 use crate::tables::Tables;
+pub(crate) use python::Pythons;
 use testimony::Testimony;
 
 /// Between two drains of the counts.
@@ -124,6 +128,7 @@ struct Attention {
     /// Deferred samples outside all mappings since the last change.
     outside: u32,
     rescanned: Option<Instant>,
+    python: python::State,
 }
 
 /// Its parts are public within the crate for [`crate::recording`], which takes it apart at the end.
@@ -142,6 +147,7 @@ pub(crate) struct Collector {
     pub(crate) stacks: Stacks,
     pub(crate) known: FxHashMap<u64, ProcessInfo>,
     pub(crate) perf_maps: FxHashMap<u64, Option<PerfMap>>,
+    pub(crate) pythons: Pythons,
     pub(crate) troubles: Troubles,
     recent: FxHashMap<u32, u64>,
     attention: FxHashMap<u32, Attention>,
@@ -167,6 +173,9 @@ pub(crate) struct Parts {
     pub(crate) followed: Option<HashMap<MapData, u32, u32>>,
     pub(crate) tables: Tables,
     pub(crate) builders: Builders,
+    pub(crate) interpreters: Interpreters,
+    pub(crate) python_map: PythonMap,
+    pub(crate) keeps_eval_loops: bool,
     pub(crate) witness: Option<Box<dyn Witness>>,
 }
 
@@ -188,6 +197,7 @@ impl Collector {
             stacks: Stacks::default(),
             known: FxHashMap::default(),
             perf_maps: FxHashMap::default(),
+            pythons: Pythons::new(parts.interpreters, parts.python_map, parts.keeps_eval_loops),
             troubles: Troubles::default(),
             recent: FxHashMap::default(),
             attention: FxHashMap::default(),
@@ -212,10 +222,12 @@ impl Collector {
 
     /// Waits until there is something to do or `timeout` is over, and does it.
     pub(crate) fn step(&mut self, timeout: Duration) -> io::Result<()> {
+        let timeout = timeout.min(self.until_next_look());
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
         let ready = {
             let mut fds = vec![PollFd::new(&self.ring, PollFlags::IN)];
             fds.push(PollFd::from_borrowed_fd(self.builders.ready(), PollFlags::IN));
+            fds.push(PollFd::from_borrowed_fd(self.pythons.ready(), PollFlags::IN));
             fds.extend(self.sideband.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
             let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
             match poll(&mut fds, Some(&timeout)) {
@@ -264,6 +276,7 @@ impl Collector {
         self.table.reap().iter().for_each(|pid| self.exited(*pid));
         self.keep_gone();
         self.take_tables();
+        self.take_pythons();
         self.flush();
     }
 
@@ -289,6 +302,7 @@ impl Collector {
                 Some(Record::Stack(stack)) => stacks.push(stack),
                 Some(Record::Deferred(sample)) => self.waiting.deferred.push_back(sample),
                 Some(Record::GivenAway(record)) => self.waiting.given.push(record),
+                Some(Record::Code(code)) => self.pythons.name(&code),
                 None => self.troubles.bad_records += 1,
             }
         }
@@ -305,6 +319,7 @@ impl Collector {
         if let Some(instance) = self.recent.get(&pid) {
             self.open_perf_map(*instance, pid, &stack.words);
         }
+        self.look_for_python(pid);
     }
 
     /// JIT code is named by a file of the process, which must be opened while there is a way to it.
@@ -331,12 +346,17 @@ impl Collector {
                 }
                 self.started(pid);
                 let as_parent = complete && !self.dirty.contains(&parent);
-                if as_parent && matches!(self.processes.copy(parent, pid, event.time), Ok(true)) {
+                let python = self.inherit_python(parent, pid);
+                if as_parent && matches!(self.processes.copy(parent, pid, python, event.time), Ok(true)) {
                     self.dirty.remove(&pid);
                     self.note_objects_of_child(parent, pid);
                 }
             }
-            Change::Execed { pid } | Change::Mapped { pid, .. } | Change::Unmapped { pid, .. } => {
+            Change::Execed { pid } => {
+                self.forget_python(pid);
+                self.dirty.insert(pid);
+            }
+            Change::Mapped { pid, .. } | Change::Unmapped { pid, .. } => {
                 self.dirty.insert(pid);
             }
             Change::Exited { pid } => self.exited(pid),
@@ -371,6 +391,7 @@ impl Collector {
         if let Some(followed) = &mut self.followed {
             let _ = followed.remove(&pid);
         }
+        self.forget_python(pid);
         if let Some(attention) = self.attention.remove(&pid) {
             attention.objects.iter().for_each(|number| self.remove_user(*number, pid));
         }
@@ -430,12 +451,13 @@ impl Collector {
             let objects: FxHashSet<u32> =
                 mappings.iter().map(|mapping| mapping.object).filter(|object| *object != 0).collect();
             self.set_users(pid, objects.iter().copied().collect());
+            self.keep_python(pid, &objects);
             let attention = self.attention.entry(pid).or_default();
             attention.outside = 0;
             if attention.hot {
                 objects.iter().for_each(|object| self.ask_table(*object));
             }
-            match self.processes.set(pid, &mappings, 0, self.as_of) {
+            match self.processes.set(pid, &mappings, 0, self.python_index(pid), self.as_of) {
                 Ok(true) => {}
                 Ok(false) => _ = self.dirty.insert(pid),
                 Err(error) => self.troubles.no_room = Some(error.to_string()),

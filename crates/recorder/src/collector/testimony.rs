@@ -43,7 +43,7 @@ impl Collector {
     pub(super) fn testify(&mut self, sample: &DeferredSample, instance: u64) {
         let mut mappings = self.mappings_of(sample.key.pid);
         mappings.iter_mut().for_each(|mapping| point_at_table(mapping, &self.objects));
-        let walked = self.walker.walk(sample, &mappings, &self.objects, &self.tables);
+        let walked = self.walker.walk(sample, &mappings, &self.objects, &self.tables, None);
         let Some(testimony) = &mut self.testimony else { return };
         let in_kernel = testimony.in_kernel.remove(&(sample.key.tid, sample.time));
         if let Walked::Stack(words) = walked {

@@ -95,7 +95,7 @@ fn add(report: &mut Report, program: ProgramReport, tell: bool) {
 fn record(name: &str, mut started: Started, frequency: u32, seconds: u64) -> anyhow::Result<ProgramReport> {
     let tally = Rc::new(RefCell::new(Tally::default()));
     let target = Target::Processes(vec![started.pid()]);
-    let options = Options { target, frequency };
+    let options = Options { target, frequency, keeps_eval_loops: false };
     let judge = Box::new(Judge::new(tally.clone()));
     let mut recording = Recording::start_with(&options, Some(judge)).context("cannot record")?;
     started.go().context("the program does not start")?;

@@ -39,6 +39,8 @@ impl Ours {
                 Word::Raw { address, exact, .. } => ours.push(Frame::Address(address), exact),
                 Word::Cut(_) => ours.cut = true,
                 Word::End { stop, .. } => ours.stop = Stop::from_code(stop),
+                // a recording with a witness has native frames only
+                Word::Python(_) | Word::PythonAt { .. } | Word::PythonFault(_) | Word::PythonLacks { .. } => {}
                 Word::Kernel(_) | Word::Unknown(_) => {}
             }
         }

@@ -1,6 +1,7 @@
 //! One side: one step of our walk, by the rules of a table.
 
 use abi::process::{Mapping, code};
+use abi::python::Entry;
 use abi::record::Registers;
 use abi::stop::Stop;
 use abi::table::Rule;
@@ -91,7 +92,7 @@ impl Walker {
             self.walk.state &= !state::EXACT;
         }
         let mut world = World { code, memory };
-        if !turn::<X86_64, _>(&mut world, &mut self.walk) {
+        if !turn::<X86_64, _>(&mut world, &Entry::NONE, &mut self.walk) {
             return self.stopped();
         }
         let walk = &self.walk;

@@ -2,7 +2,7 @@
 
 use abi::python::{Fault, Python};
 
-use super::{Frame, Kind, Memory, begin, is_code, read_frame};
+use super::{Block, Frame, Kind, Memory, Span, begin, is_code, read_frame};
 
 /// A link of the chain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,6 +34,8 @@ pub struct Chain<'a, M> {
     until_mark: u32,
     stride: u32,
     left: u32,
+    span: Span,
+    block: Block,
 }
 
 impl<'a, M: Memory> Chain<'a, M> {
@@ -43,12 +45,13 @@ impl<'a, M: Memory> Chain<'a, M> {
             Ok(begin) => (begin.base, Ok(begin.frame)),
             Err(fault) => (0, Err(fault)),
         };
-        Chain { memory, python, base, next, mark: 0, until_mark: 1, stride: 1, left: limit }
+        let (span, block) = (Span::of_frame(python), Block::ZERO);
+        Chain { memory, python, base, next, mark: 0, until_mark: 1, stride: 1, left: limit, span, block }
     }
 
     fn step(&mut self, address: u64) -> Result<Option<Step>, Fault> {
         self.count(address)?;
-        let (frame, kind, back) = read_frame(self.memory, self.python, self.base, address)?;
+        let (frame, kind, back) = read_frame(self.memory, self.python, self.span, &mut self.block, self.base, address)?;
         self.next = Ok(back);
         // where there is a base frame, nothing else is the last
         if back == 0 && self.base != 0 && kind != Kind::Base {

@@ -11,7 +11,7 @@
 
 use abi::python::{Fault, NONE, Python};
 
-use super::{Frame, Kind, Memory, begin, is_code, read_frame};
+use super::{Block, Frame, Kind, Memory, Span, begin, is_code, read_frame};
 
 /// Where a walk is in the thread's chain of Python frames. All bytes 0 is a cursor that has not begun.
 #[repr(C)]
@@ -35,7 +35,12 @@ pub struct Cursor {
     /// 1: a run of this walk was proved.
     proved: u16,
     /// Code of the [`Fault`] that ended Python in this walk; 0 = none.
-    fault: u16,
+    fault: u8,
+    /// 1: the frames that were given back last were caught while one was pushed or popped.
+    caught: u8,
+    /// Where a frame's fields lie.
+    span: Span,
+    reserved: u32,
 }
 
 /// What a turn has found.
@@ -52,13 +57,43 @@ pub enum Turn {
 }
 
 impl Cursor {
+    /// Has not begun.
+    pub const ZERO: Cursor = Cursor {
+        base: 0,
+        frame: 0,
+        cframe: 0,
+        below: 0,
+        low: 0,
+        high: 0,
+        first: 0,
+        taken: 0,
+        proved: 0,
+        fault: 0,
+        caught: 0,
+        span: Span::ZERO,
+        reserved: 0,
+    };
+
+    /// Begins where there are no frames, for this reason.
+    #[inline(always)]
+    pub fn begin_with(&mut self, fault: Fault) {
+        *self = Cursor { fault: fault as u8, ..Cursor::ZERO };
+    }
+
+    /// There are no frames from here on.
+    #[inline(always)]
+    pub fn stop(&mut self, fault: Fault) {
+        self.fault = fault as u8;
+    }
+
     /// Begins with the frames of the thread state at `state`.
     #[inline(always)]
     pub fn begin<M: Memory>(&mut self, memory: &mut M, python: &Python, state: u64) {
-        *self = Cursor::default();
+        *self = Cursor::ZERO;
+        self.span = Span::of_frame(python);
         match begin(memory, python, state) {
             Ok(begin) => (self.frame, self.cframe, self.base) = (begin.frame, begin.cframe, begin.base),
-            Err(fault) => self.fault = fault as u16,
+            Err(fault) => self.fault = fault as u8,
         }
     }
 
@@ -70,6 +105,15 @@ impl Cursor {
         self.taken = 0;
     }
 
+    /// The eval loop that was entered has not linked a frame. If the chain begins with its `_PyCFrame` already, nothing is in that
+    /// yet: it is taken up at the next eval loop's.
+    #[inline(always)]
+    pub fn pass(&mut self) {
+        if self.cframe != 0 && self.holds(self.cframe) {
+            self.below = self.high.wrapping_sub(self.cframe);
+        }
+    }
+
     /// How many frames of the eval loop that was entered last were taken.
     #[inline(always)]
     pub fn taken(&self) -> u32 {
@@ -79,7 +123,27 @@ impl Cursor {
     /// Why there are no Python frames any more in this walk.
     #[inline(always)]
     pub fn fault(&self) -> Option<Fault> {
-        Fault::from_code(self.fault as u8)
+        Fault::from_code(self.fault)
+    }
+
+    /// Whether the frames that were given back last were caught while one was pushed or popped; says so once.
+    #[inline(always)]
+    pub(crate) fn take_caught(&mut self) -> bool {
+        let caught = self.caught != 0;
+        self.caught = 0;
+        caught
+    }
+
+    /// Address of the frame that comes next; 0 = none.
+    #[inline(always)]
+    pub(crate) fn next_frame(&self) -> u64 {
+        self.frame
+    }
+
+    /// Code of that fault; 0 = none.
+    #[inline(always)]
+    pub(crate) fn fault_code(&self) -> u8 {
+        self.fault
     }
 
     /// Whether all frames were taken. If not when the native walk has come to its root, frames were misplaced or lost.
@@ -109,7 +173,7 @@ impl Cursor {
 
     #[inline(always)]
     fn fail(&mut self, fault: Fault) -> Turn {
-        self.fault = fault as u16;
+        self.fault = fault as u8;
         self.give_back()
     }
 
@@ -122,13 +186,14 @@ impl Cursor {
             return self.fail(fault);
         }
         self.below = self.high.wrapping_sub(self.cframe);
+        self.caught = 1;
         self.give_back()
     }
 }
 
-/// Takes the next frame of the eval loop that was entered.
+/// Takes the next frame of the eval loop that was entered; `block` is memory to work in.
 #[inline(always)]
-pub fn turn<M: Memory>(memory: &mut M, python: &Python, cursor: &mut Cursor) -> Turn {
+pub fn turn<M: Memory>(memory: &mut M, python: &Python, cursor: &mut Cursor, block: &mut Block) -> Turn {
     if cursor.fault != 0 {
         return Turn::GiveBack;
     }
@@ -145,12 +210,19 @@ pub fn turn<M: Memory>(memory: &mut M, python: &Python, cursor: &mut Cursor) -> 
         }
     }
     if cursor.frame == 0 {
-        return Turn::Over;
+        return end_of_chain(cursor);
     }
-    match read_frame(memory, python, cursor.base, cursor.frame) {
+    match read_frame(memory, python, cursor.span, block, cursor.base, cursor.frame) {
         Ok((frame, kind, back)) => take(memory, python, cursor, frame, kind, back),
         Err(fault) => cursor.distrust(fault),
     }
+}
+
+/// No chain ends within a run: of a frame that is being unlinked, what leads to its caller may be gone already, and nothing
+/// proves then whose the frames are that were taken.
+#[inline(always)]
+fn end_of_chain(cursor: &mut Cursor) -> Turn {
+    if cursor.taken == 0 { Turn::Over } else { cursor.distrust(Fault::BadFrame) }
 }
 
 #[inline(always)]
@@ -173,6 +245,7 @@ fn take<M: Memory>(memory: &mut M, python: &Python, cursor: &mut Cursor, frame: 
             cursor.frame = if back == cursor.base { 0 } else { back };
             Turn::Over
         }
+        Kind::Base if cursor.taken != 0 => end_of_chain(cursor),
         Kind::Base => {
             cursor.frame = 0;
             Turn::Over

@@ -7,12 +7,12 @@ use std::vec::Vec;
 
 use abi::python::{Fault, NONE, Python, Slot, flags, run as ends};
 
-use super::{Chain, Cursor, Frame, Step, Turn, state_of, turn};
+use super::{Block, Chain, Cursor, Frame, Step, Turn, state_of, turn};
 
-const TYPE: u64 = 0x50_0000;
-const STATE: u64 = 0x10_0000;
+pub(crate) const TYPE: u64 = 0x50_0000;
+pub(crate) const STATE: u64 = 0x10_0000;
 /// The base frame of 3.15.
-const BASE: u64 = STATE + 0x378;
+pub(crate) const BASE: u64 = STATE + 0x378;
 /// The native stack.
 const STACK: u64 = 0x7000_0000;
 /// The thread's `_PyCFrame`, in the native frame of the innermost eval loop.
@@ -24,7 +24,7 @@ impl super::Memory for BTreeMap<u64, u64> {
     }
 }
 
-fn old() -> Python {
+pub(crate) fn old() -> Python {
     Python {
         code_type: TYPE,
         slot: Slot { loads: 1, steps: [0x310, 0, 0], ..Slot::default() },
@@ -44,20 +44,20 @@ fn old() -> Python {
     }
 }
 
-fn new() -> Python {
+pub(crate) fn new() -> Python {
     let offsets = Python { thread_id: 152, native_thread_id: 160, current: 72, code: 0, back: 8, lasti: 56, ..old() };
     Python { owner: 70, run: ends::SHIM, flags: 0, ..offsets }
 }
 
-fn v3_11() -> Python {
+pub(crate) fn v3_11() -> Python {
     Python { current: 56, cframe_current: 8, code: 32, back: 48, owner: 68, run: ends::ENTRY, ..new() }
 }
 
-fn v3_12() -> Python {
+pub(crate) fn v3_12() -> Python {
     Python { thread_id: 136, current: 56, cframe_current: 0, ..new() }
 }
 
-fn v3_15() -> Python {
+pub(crate) fn v3_15() -> Python {
     Python { thread_id: 176, base_frame: 80, owner: 74, tags: 3, ..new() }
 }
 
@@ -210,7 +210,7 @@ fn from_the_thread_pointer_to_the_state() {
 
 /// What a walk shows that comes to these native eval loops: a letter for each Python frame, `N` for an eval loop without.
 fn interleaved(memory: &mut BTreeMap<u64, u64>, python: &Python, loops: &[(u64, u64)]) -> (String, Cursor) {
-    let mut cursor = Cursor::default();
+    let (mut cursor, mut block) = (Cursor::default(), Block::ZERO);
     cursor.begin(memory, python, STATE);
     let mut shown = String::new();
     for (low, high) in loops {
@@ -218,7 +218,7 @@ fn interleaved(memory: &mut BTreeMap<u64, u64>, python: &Python, loops: &[(u64, 
         let before = shown.len();
         let mut go_on = true;
         while go_on {
-            let found = turn(memory, python, &mut cursor);
+            let found = turn(memory, python, &mut cursor, &mut block);
             go_on = matches!(found, Turn::Frame(_));
             match found {
                 Turn::Frame(frame) | Turn::Last(frame) => {
@@ -331,10 +331,10 @@ fn a_turn_is_bounded_in_a_circle() {
     let python = new();
     let mut memory = chain_of(&python, &[A, B]);
     memory.insert(B.0 + 8, A.0);
-    let mut cursor = Cursor::default();
+    let (mut cursor, mut block) = (Cursor::default(), Block::ZERO);
     cursor.begin(&mut memory, &python, STATE);
     cursor.enter(LOOPS[0].0, LOOPS[0].1);
     // the caller's budget ends it
-    assert!((0..10_000).all(|_| matches!(turn(&mut memory, &python, &mut cursor), Turn::Frame(_))));
+    assert!((0..10_000).all(|_| matches!(turn(&mut memory, &python, &mut cursor, &mut block), Turn::Frame(_))));
     assert_eq!(cursor.taken(), 10_000);
 }

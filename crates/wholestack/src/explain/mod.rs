@@ -14,8 +14,9 @@ use processes::maps::{self, MapsEnd, Wanted};
 use processes::memory::{MemoryProblem, ProcessMemory};
 use processes::target::{Target, TargetProblem, check_target};
 use processes::{MAX_RANGES, MappedRange, Proc, RangeKind};
+use python::interpreters::{Cache, Threads};
+use python::prove::Effort;
 
-use self::interpreters::Found;
 use self::report::{Process, Report};
 use crate::Outcome;
 use crate::cli::Explain;
@@ -54,7 +55,9 @@ impl Subject {
 fn gather(options: &Explain) -> Result<Report, Failure> {
     let subject = open(options.pid)?;
     let tids = tids(options.pid)?;
-    let interpreters = interpreters::find(&subject.files, &subject.memory, &threads::identify(&tids));
+    let cache = Cache::new();
+    let process = python::interpreters::Process::new(&cache, &subject.memory, &subject.ranges);
+    let interpreters = interpreters::find(&process, &mut Threads::new(tids.clone(), Effort::FULL));
     let threads = if options.no_stacks { Vec::new() } else { threads::look(&subject, &tids, &interpreters) };
     if subject.is_replaced() {
         let message = format!("process {} has ended or replaced its program while it was looked at", options.pid);
@@ -62,7 +65,7 @@ fn gather(options: &Explain) -> Result<Report, Failure> {
     }
     Ok(Report {
         process: describe(&subject.target),
-        interpreters: interpreters.iter().map(Found::report).collect(),
+        interpreters: interpreters.iter().map(interpreters::report).collect(),
         threads,
     })
 }

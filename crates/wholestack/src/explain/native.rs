@@ -20,7 +20,7 @@ pub(super) fn name(files: &Files, words: Vec<(u32, Vec<u64>)>) -> FxHashMap<u32,
         })
         .collect();
     let sources = OfProcess { files, perf_map: PerfMap::open(pid).ok() };
-    let Attributed { profile, .. } = attribute(&samples, &sources);
+    let Attributed { profile, .. } = attribute(samples, &sources);
     let stacks = profile.samples.iter().map(|sample| {
         let frames: Vec<FrameId> = profile.frames_of(sample.stack).collect();
         let whole = frames.last().is_none_or(|frame| profile.function_of(*frame).kind != Kind::Marker);

@@ -30,10 +30,12 @@ pub(crate) struct Interpreter {
     /// Path as the process sees it.
     pub(crate) file: String,
     pub(crate) build_id: Option<String>,
-    /// What was found out, in order, up to the proof or the refusal.
+    /// What was found out, in order, up to the proof or the refusal; behind the proof, what recordings need beside it.
     pub(crate) steps: Vec<Step>,
     /// Why it is not walked; `None`: it is.
     pub(crate) refusal: Option<Refusal>,
+    /// Why recordings do not show the frames of one that is walked here; `None`: they do, or it is not walked at all.
+    pub(crate) not_recorded: Option<Refusal>,
 }
 
 /// A step of the proof.

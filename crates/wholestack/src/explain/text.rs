@@ -49,13 +49,17 @@ fn title(interpreter: &Interpreter) -> String {
 }
 
 fn write_interpreter(out: &mut Lines, index: usize, interpreter: &Interpreter) {
-    let verdict = if interpreter.refusal.is_some() { "REFUSED" } else { "proven" };
+    let verdict = match (&interpreter.refusal, &interpreter.not_recorded) {
+        (Some(_), _) => "REFUSED",
+        (None, Some(_)) => "proven, but its frames are not in recordings",
+        (None, None) => "proven",
+    };
     out.line(0, format_args!("[{}] {} in {}: {verdict}", index + 1, title(interpreter), interpreter.file));
     for step in &interpreter.steps {
         out.line(2, format_args!("{:<12} {}", step.name, step.result));
         step.evidence.iter().for_each(|evidence| out.line(15, format_args!("{evidence}")));
     }
-    if let Some(refusal) = &interpreter.refusal {
+    if let Some(refusal) = interpreter.refusal.as_ref().or(interpreter.not_recorded.as_ref()) {
         out.line(2, format_args!("{:<12} {} [{}]", refusal.step, refusal.cause, refusal.name));
         refusal.remedy.lines().for_each(|line| out.line(15, format_args!("{line}")));
     }
@@ -96,5 +100,35 @@ fn write_native(out: &mut Lines, stack: &NativeStack) {
             Some(module) => out.line(4, format_args!("{}{inlined}  {module}+{:#x}", frame.name, frame.offset)),
             None => out.line(4, format_args!("{}{inlined}", frame.name)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::explain::report::{Process, Refusal, Step};
+
+    fn said(steps: Vec<Step>, refusal: Option<Refusal>, not_recorded: Option<Refusal>) -> String {
+        let process = Process { pid: 7, name: "app".to_owned(), command_line: "./app".to_owned(), uid: 0 };
+        let (version, file) = (Some("3.12.1".to_owned()), "/app".to_owned());
+        let interpreter =
+            Interpreter { runtime: "CPython", version, file, build_id: None, steps, refusal, not_recorded };
+        text(&Report { process, interpreters: vec![interpreter], threads: Vec::new() })
+    }
+
+    fn refusal(step: &'static str) -> Option<Refusal> {
+        Some(Refusal { name: "a-name", step, cause: "a cause".to_owned(), remedy: "a remedy".to_owned() })
+    }
+
+    #[test]
+    fn whether_it_is_walked_and_recorded() {
+        let step = Step { name: "eval loop", result: "2 pieces".to_owned(), evidence: vec!["where".to_owned()] };
+        let proven = said(vec![step], None, None);
+        assert!(proven.contains("/app: proven\n  eval loop    2 pieces\n               where\n"), "{proven}");
+        let not_recorded = said(Vec::new(), None, refusal("eval loop"));
+        let expected = "not in recordings\n  eval loop    a cause [a-name]\n               a remedy\n";
+        assert!(not_recorded.contains("/app: proven, ") && not_recorded.contains(expected), "{not_recorded}");
+        let refused = said(Vec::new(), refusal("threads"), None);
+        assert!(refused.contains("/app: REFUSED\n  threads      a cause [a-name]\n"), "{refused}");
     }
 }

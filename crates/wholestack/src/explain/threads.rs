@@ -1,30 +1,16 @@
 //! What each thread does now.
 
 use inspect::{Captured, capture, native_stack};
-use processes::thread_pointer::{Held, Patience, ThreadProblem, of_threads};
-use processes::{Proc, namespaces};
+use processes::Proc;
+use processes::thread_pointer::{Held, ThreadProblem};
 use python::Ready;
-use python::prove::{self, States};
+use python::interpreters::Found;
+use python::prove::States;
 use python::stack::{End, Taken};
 
-use super::interpreters::Found;
 use super::report::{PythonFrame, PythonStack, Thread};
 use super::{Subject, native};
 use crate::exit::with_causes;
-
-/// The thread pointers of these threads, as far as they can be had.
-pub(super) fn identify(tids: &[u32]) -> Vec<prove::Thread> {
-    let proc = Proc::system();
-    let looks = of_threads(tids, Patience::default());
-    let threads = tids.iter().zip(looks).filter_map(|(tid, looked)| {
-        Some(prove::Thread {
-            tid: *tid,
-            native: namespaces::namespace_pids(&proc, *tid).ok().and_then(|ids| ids.last().copied()),
-            thread_pointer: looked.ok()?.registers.thread_pointer,
-        })
-    });
-    threads.collect()
-}
 
 /// An interpreter whose stacks are taken.
 struct Walked<'a> {
@@ -40,7 +26,7 @@ pub(super) fn look(subject: &Subject, tids: &[u32], interpreters: &[Found]) -> V
     let walked: Vec<Walked<'_>> = (0..)
         .zip(interpreters)
         .filter_map(|(index, found)| {
-            let ready = found.ready()?;
+            let ready = &found.result.as_ref().ok()?.ready;
             Some(Walked { index, ready, states: States::list(ready, &subject.memory).unwrap_or_default() })
         })
         .collect();

@@ -14,7 +14,7 @@ use profile::Profile;
 use recorder::{Finished, Options, Recording, StartError, Target, TargetProblem};
 
 use crate::Outcome;
-use crate::cli::Record;
+use crate::cli::{PythonNative, Record};
 use crate::exit::{Failure, is_caused_by, with_causes};
 use crate::launcher::{Running, Waiting};
 use crate::record::progress::ProgressLine;
@@ -42,7 +42,9 @@ pub(crate) fn run(options: &Record) -> Outcome {
         None => Target::Processes(options.pid.clone()),
     };
     let described = target_text(options);
-    let mut recording = Recording::start(&Options { target, frequency: options.frequency }).map_err(start_failure)?;
+    let keeps_eval_loops = options.python_native == PythonNative::All;
+    let mut recording =
+        Recording::start(&Options { target, frequency: options.frequency, keeps_eval_loops }).map_err(start_failure)?;
     if stop.asked() && waiting.is_some() {
         return Err(Failure::interrupted("interrupted before the command was started"));
     }

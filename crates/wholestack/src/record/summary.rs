@@ -31,6 +31,7 @@ pub(super) fn print(finished: &Finished) {
     print_stops(&profile.meta.stops, total);
     print_frame_pointers(profile, total);
     print_processes(&profile.meta.statuses);
+    print_interpreters(&profile.meta.interpreters);
     print_losses(finished);
     print_ticks(finished);
     print_unnamed(finished);
@@ -73,6 +74,13 @@ fn print_processes(statuses: &[ProcessStatus]) {
     }
     if statuses.len() > PROCESSES {
         say!("  and {} more processes", statuses.len() - PROCESSES);
+    }
+}
+
+fn print_interpreters(lines: &[String]) {
+    lines.iter().take(PROCESSES).for_each(|line| say!("  {line}"));
+    if lines.len() > PROCESSES {
+        say!("  and {} more processes with an interpreter", lines.len() - PROCESSES);
     }
 }
 

@@ -19,6 +19,7 @@ pub(crate) struct Interpreter {
     pub(crate) version: Option<String>,
     pub(crate) steps: Vec<Step>,
     pub(crate) refusal: Option<Refusal>,
+    pub(crate) not_recorded: Option<Refusal>,
 }
 
 #[derive(Deserialize, Debug)]
@@ -74,6 +75,13 @@ pub(crate) fn explain(pid: u32) -> Report {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "explain {pid}: {}: {errors}", output.status);
     serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+impl Interpreter {
+    /// What is said of its eval loop, if that was found.
+    pub(crate) fn eval_loop(&self) -> Option<&str> {
+        self.steps.iter().find(|step| step.name == "eval loop").map(|step| step.result.as_str())
+    }
 }
 
 impl Report {

@@ -13,6 +13,9 @@ fn check(name: &str, parked: &Parked) -> Report {
     let is_idle = |name: &str| name == "not-initialised" && report.interpreters.len() > 1;
     let refusals: Vec<_> = report.refusals().into_iter().filter(|refusal| !is_idle(&refusal.name)).collect();
     assert!(wrong.is_empty() && refusals.is_empty(), "{name}: {refusals:?}\n{}", wrong.join("\n"));
+    let proven = report.interpreters.iter().filter(|interpreter| interpreter.refusal.is_none());
+    let lacking: Vec<_> = proven.filter(|interpreter| interpreter.eval_loop().is_none()).collect();
+    assert!(lacking.is_empty(), "{name}: {lacking:?}");
     report
 }
 

@@ -3,6 +3,23 @@
 use crate::explained::explain;
 use crate::support::{programs, skip};
 
+/// Where Python frames belong among native ones is not known then; they are shown by themselves.
+#[test]
+fn an_eval_loop_that_is_not_found() {
+    let parked = match programs::without_eval_loop() {
+        Ok(parked) => parked,
+        Err(reason) => return skip(&[reason]),
+    };
+    let report = explain(parked.pid);
+    let [found] = report.interpreters.as_slice() else { panic!("{:?}", report.interpreters) };
+    assert!(found.refusal.is_none() && found.eval_loop().is_none(), "{found:?}");
+    let refusal = found.not_recorded.as_ref().expect("it is said");
+    assert_eq!((refusal.name.as_str(), refusal.step.as_str()), ("eval-loop-no-symbol", "eval loop"));
+    assert!(!refusal.cause.is_empty() && !refusal.remedy.is_empty(), "{refusal:?}");
+    let wrong = report.mismatches(&parked);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn what_is_not_walked_says_so() {
     for program in programs::REFUSED {

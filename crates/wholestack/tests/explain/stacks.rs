@@ -12,6 +12,9 @@ fn check(interpreter: &Interpreter, cases: &[&str]) -> usize {
     assert_eq!(report.interpreters.len(), 1, "{name}: {:?}", report.interpreters);
     let [found] = report.interpreters.as_slice() else { unreachable!() };
     assert_eq!(found.version.as_deref(), parked.about.as_ref().map(|about| about.version.as_str()), "{name}");
+    let eval_loop = found.eval_loop().unwrap_or_default();
+    assert!(eval_loop.contains(" piece") && eval_loop.ends_with(" bytes"), "{name}: {eval_loop:?}");
+    assert!(found.not_recorded.is_none(), "{name}: {:?}", found.not_recorded);
     let wrong = report.mismatches(&parked);
     assert!(wrong.is_empty(), "{name} {cases:?}: {} of {}:\n{}", wrong.len(), parked.threads.len(), wrong.join("\n"));
     let not_held: Vec<_> = report.threads.iter().filter_map(|thread| thread.not_held.as_deref()).collect();

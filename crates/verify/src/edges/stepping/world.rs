@@ -1,6 +1,7 @@
 //! A stopped process as the walkers see it.
 
 use abi::process::Mapping;
+use abi::python::Entry;
 use abi::record::{REGISTERS, Registers, TURNS};
 use abi::stop::Stop;
 use abi::table::Rule;
@@ -57,7 +58,7 @@ impl<'a> World<'a> {
         walk.begin(0, 0);
         let mut target = At { pid: *pid, files, pages, mappings, exits };
         let mut turns = TURNS;
-        while turn::<X86_64, At<'_>>(&mut target, walk) {
+        while turn::<X86_64, At<'_>>(&mut target, &Entry::NONE, walk) {
             turns -= 1;
             if turns == 0 {
                 walk.end(Stop::TooDeep);

@@ -52,6 +52,21 @@ fn parking(program: &Path) -> Command {
     command
 }
 
+/// Without the name of its eval loop, for which nothing in it asks.
+pub(crate) fn without_eval_loop() -> Result<Parked, String> {
+    const NAME: &[u8] = b"_PyEval_EvalFrameDefault\0";
+    let (directory, program) = copy("python3")?;
+    let mut bytes = std::fs::read(&program).expect("it is there");
+    let places: Vec<usize> =
+        (0..bytes.len()).filter(|at| bytes[*at] == NAME[0] && bytes[*at..].starts_with(NAME)).collect();
+    if places.is_empty() {
+        return Err(format!("{} has its eval loop in a library", system()?.name));
+    }
+    places.into_iter().for_each(|at| bytes[at] = b'-');
+    std::fs::write(&program, bytes).expect("written");
+    Ok(Parked::start(parking(&program)).keeping(directory))
+}
+
 fn renamed() -> Result<Parked, String> {
     let (directory, program) = copy("myapp")?;
     Ok(Parked::start(parking(&program)).keeping(directory))

@@ -43,6 +43,14 @@ impl Recording {
         self
     }
 
+    /// One more option of `record`.
+    // for those who include this in `python`
+    #[allow(dead_code)]
+    pub(crate) fn option(mut self, option: &str) -> Recording {
+        self.more.push(option.into());
+        self
+    }
+
     /// A variable for the recorded command.
     pub(crate) fn variable(mut self, name: &str, value: &str) -> Recording {
         self.environment.push((name.to_owned(), value.to_owned()));
