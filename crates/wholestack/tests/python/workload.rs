@@ -1,0 +1,118 @@
+//! Python workloads: started, told, let go.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use crate::explain::interpreters::Interpreter;
+use crate::explain::workloads as parking;
+use crate::judge::truth::Told;
+
+/// The workloads of these tests.
+pub(crate) fn workloads() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/workloads")
+}
+
+/// One of them where an interpreter finds it, with all others beside it.
+pub(crate) fn script(interpreter: &Interpreter, name: &str) -> PathBuf {
+    let scripts = std::fs::read_dir(workloads()).expect("workloads").flatten().map(|entry| entry.path());
+    let scripts = scripts.filter(|file| file.extension().is_some_and(|extension| extension == "py"));
+    let copies: Vec<_> = scripts.map(|file| interpreter.lend(&file)).collect();
+    copies.into_iter().find(|file| file.ends_with(name)).unwrap_or_else(|| panic!("no {name}"))
+}
+
+/// Where an interpreter finds the cases that park.
+pub(crate) fn cases(interpreter: &Interpreter) -> PathBuf {
+    if interpreter.is_in_tree() { interpreter.script().with_file_name("") } else { parking() }
+}
+
+/// A command that runs a workload.
+pub(crate) fn command(interpreter: &Interpreter, name: &str, arguments: &[&str]) -> Command {
+    let mut command = interpreter.command(&[]);
+    command.arg(script(interpreter, name)).args(arguments);
+    prepared(&mut command);
+    command
+}
+
+/// As on nearly every system; and nothing is left behind.
+pub(crate) fn prepared(command: &mut Command) {
+    command.env("LC_ALL", "C.UTF-8").env("PYTHONDONTWRITEBYTECODE", "1");
+}
+
+/// Does something with each interpreter, and fails at the end if that failed for any.
+#[track_caller]
+pub(crate) fn with_each(interpreters: &[Interpreter], check: impl Fn(&Interpreter)) {
+    let fails = |interpreter: &&Interpreter| {
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(interpreter))).is_err()
+    };
+    let failed: Vec<&str> = interpreters.iter().filter(fails).map(|interpreter| interpreter.name.as_str()).collect();
+    assert!(failed.is_empty(), "{} of {} failed: {}", failed.len(), interpreters.len(), failed.join(", "));
+}
+
+/// Whether there is time for more of it.
+pub(crate) fn is_long() -> bool {
+    std::env::var_os("WHOLESTACK_HARDSHIP").is_some_and(|value| value == "long")
+}
+
+/// A workload that was started. Ends when dropped.
+pub(crate) struct Running {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    pub(crate) told: Told,
+}
+
+impl Running {
+    /// Starts a workload and waits until it is ready.
+    pub(crate) fn start(command: Command) -> Running {
+        Running::start_until(command, "READY")
+    }
+
+    /// Starts a program and waits until it says a word.
+    pub(crate) fn start_until(mut command: Command, word: &str) -> Running {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        let (input, output) = (child.stdin.take(), child.stdout.take().expect("a pipe"));
+        let mut running = Running { child, input, output: BufReader::new(output), told: Told::default() };
+        running.hear(|line, _| line == word);
+        running
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Lets it work, or whatever it waits for.
+    pub(crate) fn go(&mut self) {
+        self.input.as_mut().expect("not ended").write_all(b"\n").expect("it reads");
+    }
+
+    /// Waits until the work is done.
+    pub(crate) fn done(&mut self) {
+        self.hear(|_, told| told.is_over);
+    }
+
+    fn hear(&mut self, is_last: impl Fn(&str, &Told) -> bool) {
+        loop {
+            let mut line = String::new();
+            let read = self.output.read_line(&mut line).expect("text");
+            if read == 0 {
+                panic!("it ended early: {:?}", self.child.wait());
+            }
+            if line.starts_with('{') {
+                self.told.hear(&line);
+            }
+            if is_last(line.trim_end(), &self.told) {
+                return;
+            }
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // all that it has started ends at this
+        self.input = None;
+        let _ = (self.child.kill(), self.child.wait());
+    }
+}
