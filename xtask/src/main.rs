@@ -31,7 +31,7 @@ enum Chore {
     Test(test::Arguments),
     /// Hold stacks against independent judges: `cargo xtask verify native`
     Verify(measure::Arguments),
-    /// Measure what recordings cost: `cargo xtask bench record`
+    /// Measure what recordings cost: `cargo xtask bench record`, `cargo xtask bench python`
     Bench(measure::Arguments),
     /// Build the BPF programs into bpf/prebuilt
     BuildBpf(build_bpf::Arguments),

@@ -22,7 +22,8 @@ pub fn read(path: &Path) -> Result<Vec<Folded>> {
     text.lines().map(|line| parse(line).with_context(|| format!("not a folded stack: {line:?}"))).collect()
 }
 
-fn parse(line: &str) -> Option<Folded> {
+/// Reads a line; `None` if it is not folded.
+pub fn parse(line: &str) -> Option<Folded> {
     let (stack, count) = line.rsplit_once(' ')?;
     Some(Folded { frames: stack.split(';').map(str::to_owned).collect(), count: count.parse().ok()? })
 }

@@ -1,8 +1,8 @@
 //! What wholestack costs, measured: `cargo xtask bench`.
 //!
-//! `record` measures recordings, beside perf where perf can do the same. Each measure is a file in `measures`; runs are
-//! interleaved (`harness`), and what a reader sees are medians and the spread. Needs root, a C compiler, and for the
-//! comparison `perf`.
+//! `record` measures recordings, beside perf where perf can do the same; `python` those of Python programs, beside py-spy and
+//! austin. Each measure is a file in `measures` or `python`; runs are interleaved (`harness`), and what a reader sees are medians
+//! and the spread. Needs root, a C compiler, and for the comparison `perf` or a package index.
 
 mod bench;
 mod bpf;
@@ -16,7 +16,10 @@ mod private_cache;
 mod process;
 mod procfs;
 mod profiler;
+mod python;
+mod ratios;
 mod report;
+mod sampler;
 mod statistics;
 mod workload;
 
@@ -26,7 +29,8 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Parser, Subcommand};
 
 use crate::bench::Bench;
-use crate::measures::{ALL, Measure};
+use crate::measures::{Measure, RECORD};
+use crate::python::{MEASURES as PYTHON, PythonBench};
 use crate::report::{Report, Section};
 
 /// Rounds of each measure, if nothing else is asked for.
@@ -45,17 +49,43 @@ struct Arguments {
 enum Command {
     /// Measure recordings
     Record(Record),
+    /// Measure recordings of Python programs
+    Python(Python),
 }
 
 #[derive(Args, Debug)]
 struct Record {
-    /// Shorter runs and fewer rounds; the figures say less
-    #[arg(long)]
-    quick: bool,
-
     /// Only these measures: bpf, slowdown, own-cpu, memory, tables, first-sample, finish
     #[arg(long, value_name = "NAME", num_args = 1..)]
     only: Vec<String>,
+
+    #[command(flatten)]
+    options: Options,
+}
+
+#[derive(Args, Debug)]
+struct Python {
+    /// Only these measures: frames, slowdown, errors, own-cpu
+    #[arg(long, value_name = "NAME", num_args = 1..)]
+    only: Vec<String>,
+
+    /// These interpreters [default: pyenv's newest 3.8, 3.11, 3.12 and 3.13, or python3]
+    #[arg(long, value_name = "PATH", num_args = 1..)]
+    interpreter: Vec<PathBuf>,
+
+    /// Where py-spy and austin are, or are installed into
+    #[arg(long, value_name = "PATH", default_value = "target/python-peers")]
+    peers: PathBuf,
+
+    #[command(flatten)]
+    options: Options,
+}
+
+#[derive(Args, Debug)]
+struct Options {
+    /// Shorter runs and fewer rounds; the figures say less
+    #[arg(long)]
+    quick: bool,
 
     /// Rounds of each measure [default: 5, quick 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
@@ -71,8 +101,30 @@ struct Record {
 }
 
 fn main() -> Result<()> {
-    let Command::Record(options) = Arguments::parse().command;
-    let measures = chosen(&options.only)?;
+    match Arguments::parse().command {
+        Command::Record(record) => {
+            let measures = chosen(&RECORD, &record.only)?;
+            measured(&record.options, |bench, mut conditions| {
+                conditions.extend(series(&bench));
+                take(&bench, &measures, conditions)
+            })
+        }
+        Command::Python(python) => {
+            let measures = chosen(&PYTHON, &python.only)?;
+            measured(&python.options, |bench, mut conditions| {
+                conditions.extend(series(&bench));
+                let bench = PythonBench::new(bench, &python.interpreter, &python.peers)?;
+                conditions.extend(bench.conditions());
+                take(&bench, &measures, conditions)
+            })
+        }
+    }
+}
+
+type Conditions = Vec<(&'static str, String)>;
+
+/// Prints the report that `measure` gives.
+fn measured(options: &Options, measure: impl FnOnce(Bench, Conditions) -> Result<Report>) -> Result<()> {
     ensure!(rustix::process::geteuid().is_root(), "needs root: it loads BPF and mounts over the cache of tables");
     let directory =
         tempfile::Builder::new().prefix("wholestack-bench-").tempdir().context("a directory for profiles")?;
@@ -81,7 +133,8 @@ fn main() -> Result<()> {
     // before anything makes a thread
     let bench = Bench::new(wholestack, directory.path(), rounds, options.quick)?;
     interrupt::catch()?;
-    let report = take(&bench, &measures)?;
+    let conditions = machine::conditions(&bench.wholestack);
+    let report = measure(bench, conditions)?;
     if options.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {
@@ -90,18 +143,20 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-fn chosen(names: &[String]) -> Result<Vec<&'static Measure>> {
-    if let Some(unknown) = names.iter().find(|name| ALL.iter().all(|measure| measure.name != name.as_str())) {
-        let known: Vec<&str> = ALL.iter().map(|measure| measure.name).collect();
-        bail!("no measure is named {unknown:?}; there are {}", known.join(", "));
-    }
-    Ok(ALL.iter().filter(|measure| names.is_empty() || names.iter().any(|name| name == measure.name)).collect())
+fn series(bench: &Bench) -> Conditions {
+    let rounds = format!("{}{}", bench.rounds, if bench.quick { ", quick" } else { "" });
+    vec![("rounds", rounds), ("begun", format!("{}, load average {}", machine::date(), machine::load()))]
 }
 
-fn take(bench: &Bench, measures: &[&Measure]) -> Result<Report> {
-    let mut conditions = machine::conditions(&bench.wholestack);
-    conditions.push(("rounds", format!("{}{}", bench.rounds, if bench.quick { ", quick" } else { "" })));
-    conditions.push(("begun", format!("{}, load average {}", machine::date(), machine::load())));
+fn chosen<'a, B>(all: &'a [Measure<B>], names: &[String]) -> Result<Vec<&'a Measure<B>>> {
+    if let Some(unknown) = names.iter().find(|name| all.iter().all(|measure| measure.name != name.as_str())) {
+        let known: Vec<&str> = all.iter().map(|measure| measure.name).collect();
+        bail!("no measure is named {unknown:?}; there are {}", known.join(", "));
+    }
+    Ok(all.iter().filter(|measure| names.is_empty() || names.iter().any(|name| name == measure.name)).collect())
+}
+
+fn take<B>(bench: &B, measures: &[&Measure<B>], mut conditions: Conditions) -> Result<Report> {
     let mut sections = Vec::new();
     for measure in measures {
         eprintln!("{}", measure.name);
@@ -116,12 +171,26 @@ fn take(bench: &Bench, measures: &[&Measure]) -> Result<Report> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::CommandFactory;
 
     #[test]
     fn measures_are_chosen_by_name() {
-        assert_eq!(chosen(&[]).expect("all").len(), ALL.len());
-        let two = chosen(&["finish".to_owned(), "bpf".to_owned()]).expect("there are");
+        assert_eq!(chosen(&RECORD, &[]).expect("all").len(), RECORD.len());
+        let two = chosen(&RECORD, &["finish".to_owned(), "bpf".to_owned()]).expect("there are");
         assert_eq!(two.iter().map(|measure| measure.name).collect::<Vec<_>>(), ["bpf", "finish"]);
-        assert!(chosen(&["speed".to_owned()]).is_err());
+        assert!(chosen(&PYTHON, &["bpf".to_owned()]).is_err());
+    }
+
+    #[test]
+    fn the_command_line_names_all_measures() {
+        let command = Arguments::command();
+        command.clone().debug_assert();
+        for (name, measures) in
+            [("record", RECORD.map(|one| one.name).join(", ")), ("python", PYTHON.map(|one| one.name).join(", "))]
+        {
+            let command = command.find_subcommand(name).expect("a subcommand");
+            let only = command.get_arguments().find(|argument| argument.get_id() == "only").expect("an option");
+            assert_eq!(only.get_help().expect("a text").to_string(), format!("Only these measures: {measures}"));
+        }
     }
 }

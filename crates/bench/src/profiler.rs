@@ -18,6 +18,11 @@ const PATIENCE: Duration = Duration::from_secs(180);
 /// A profiler that has its events and has opened nothing for so long is at work.
 const SETTLED: Duration = Duration::from_millis(500);
 
+/// What py-spy (0.4.3) prints when it begins.
+const PY_SPY_SAMPLES: &str = "Sampling process";
+/// With which austin (3.7.0) ends when it was interrupted.
+const AUSTIN_INTERRUPTED: i32 = 254;
+
 /// Which profiler.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Tool {
@@ -27,6 +32,31 @@ pub enum Tool {
     PerfFp,
     /// `perf record --call-graph dwarf`.
     PerfDwarf,
+    /// `py-spy record`, at this path.
+    PySpy(PathBuf, PySpy),
+    /// `austin`, at this path.
+    Austin(PathBuf),
+}
+
+/// How py-spy is asked to look.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PySpy {
+    /// As it does unless told otherwise: the target is stopped at each sample.
+    Plain,
+    /// With native frames.
+    Native,
+    /// Without stopping the target.
+    Nonblocking,
+}
+
+impl PySpy {
+    fn option(self) -> Option<&'static str> {
+        match self {
+            PySpy::Plain => None,
+            PySpy::Native => Some("--native"),
+            PySpy::Nonblocking => Some("--nonblocking"),
+        }
+    }
 }
 
 impl fmt::Display for Tool {
@@ -35,6 +65,10 @@ impl fmt::Display for Tool {
             Tool::Wholestack(_) => "wholestack",
             Tool::PerfFp => "perf fp",
             Tool::PerfDwarf => "perf dwarf",
+            Tool::PySpy(_, PySpy::Plain) => "py-spy",
+            Tool::PySpy(_, PySpy::Native) => "py-spy --native",
+            Tool::PySpy(_, PySpy::Nonblocking) => "py-spy --nonblocking",
+            Tool::Austin(_) => "austin",
         })
     }
 }
@@ -89,12 +123,31 @@ impl Job {
                 }
                 command
             }
+            Tool::PySpy(path, how) => {
+                let mut command = Command::new(path);
+                command.args(["record", "-f", "raw", "-r", &hertz]).args(how.option());
+                self.add_one_process(&mut command);
+                command
+            }
+            Tool::Austin(path) => {
+                let mut command = Command::new(path);
+                command.args(["-i", &format!("{}us", 1_000_000 / self.hertz)]);
+                self.add_one_process(&mut command);
+                command
+            }
         };
         command.arg("-o").arg(&self.output);
         if let Target::Command(words) = &self.target {
             command.arg("--").args(words);
         }
         command
+    }
+
+    /// For those that look at one process.
+    fn add_one_process(&self, command: &mut Command) {
+        if let Target::Pids(pids) = &self.target {
+            pids.iter().for_each(|pid| _ = command.args(["-p", &pid.to_string()]));
+        }
     }
 
     /// Starts it; what it says goes to a file, for the case that it fails.
@@ -105,7 +158,10 @@ impl Job {
         let said = self.output.with_extension("said");
         let mut command = self.command();
         let file = fs::File::create(&said).with_context(|| said.display().to_string())?;
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file.try_clone()?);
+        if matches!(self.tool, Tool::PySpy(..)) {
+            command.stdout(file);
+        }
         if let Target::Command(_) = self.target {
             command.env("GATE", "0").stdout(fs::File::create(self.output.with_extension("printed"))?);
         }
@@ -148,7 +204,7 @@ impl Profiling {
         self.process.pid()
     }
 
-    /// Returns when it samples: it has its perf events, and has opened nothing for half a second.
+    /// Returns when it samples: it has its perf events, or says so, and has opened nothing for half a second.
     ///
     /// # Errors
     /// If it ends instead.
@@ -163,9 +219,7 @@ impl Profiling {
             if now != seen.0 {
                 seen = (now, Instant::now());
             }
-            // ours opens events for process records long before it samples
-            let sampling = if matches!(self.tool, Tool::Wholestack(_)) { now.sampling } else { now.events };
-            if sampling > 0 && seen.1.elapsed() > SETTLED {
+            if self.samples(&now)? && seen.1.elapsed() > SETTLED {
                 return Ok(());
             }
             if begun.elapsed() > PATIENCE {
@@ -173,6 +227,17 @@ impl Profiling {
             }
             pause(Duration::from_millis(20))?;
         }
+    }
+
+    fn samples(&self, open: &Descriptors) -> Result<bool> {
+        Ok(match self.tool {
+            // it opens events for process records long before it samples
+            Tool::Wholestack(_) => open.sampling > 0,
+            Tool::PerfFp | Tool::PerfDwarf => open.events > 0,
+            Tool::PySpy(..) => fs::read_to_string(&self.said)?.contains(PY_SPY_SAMPLES),
+            // it opens its output when it has found the interpreter
+            Tool::Austin(_) => self.output.exists(),
+        })
     }
 
     /// Interrupts it and waits for its end.
@@ -203,7 +268,11 @@ impl Profiling {
         })?;
         let seconds = begun.elapsed().as_secs_f64();
         // perf ends itself by the signal that it was sent
-        if !ended.status.success() && ended.status.signal() != Some(libc::SIGINT) {
+        let interrupted = match self.tool {
+            Tool::Austin(_) => ended.status.code() == Some(AUSTIN_INTERRUPTED),
+            _ => ended.status.signal() == Some(libc::SIGINT),
+        };
+        if !ended.status.success() && !interrupted {
             bail!("{} failed ({}): {}", self.tool, ended.status, self.last_words());
         }
         let bytes = fs::metadata(&self.output).with_context(|| format!("{} wrote no profile", self.tool))?.len();
@@ -247,6 +316,11 @@ mod tests {
         let perf = "perf record -q -e cpu-clock -F 99 --call-graph";
         assert_eq!(words(Tool::PerfFp, Target::Pids(vec![7, 8])), format!("{perf} fp -p 7,8 -o /tmp/o.folded"));
         assert_eq!(words(Tool::PerfDwarf, Target::Machine), format!("{perf} dwarf -a -o /tmp/o.folded"));
+        let spy = |how| words(Tool::PySpy("spy".into(), how), Target::Pids(vec![7]));
+        assert_eq!(spy(PySpy::Plain), "spy record -f raw -r 99 -p 7 -o /tmp/o.folded");
+        assert_eq!(spy(PySpy::Native), "spy record -f raw -r 99 --native -p 7 -o /tmp/o.folded");
+        let austin = words(Tool::Austin("austin".into()), Target::Pids(vec![7]));
+        assert_eq!(austin, "austin -i 10101us -p 7 -o /tmp/o.folded");
     }
 
     #[test]

@@ -66,13 +66,8 @@ impl Workloads {
     /// If it cannot be started or does not say that it is ready.
     pub fn start(&self, name: &str, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Result<Workload> {
         let mut command = Command::new(self.path(name));
-        command.args(arguments.into_iter().map(Into::into)).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut process = Process::start(&mut command)?;
-        let output = process.child().stdout.take().context("a pipe")?;
-        let mut workload = Workload { process, output: BufReader::new(output) };
-        let line = workload.line()?;
-        ensure!(line.starts_with("READY"), "{name} said {line:?}");
-        Ok(workload)
+        command.args(arguments.into_iter().map(Into::into));
+        Workload::start(name, command)
     }
 }
 
@@ -83,6 +78,19 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// Starts a program that does as workloads do; `name` is for errors.
+    ///
+    /// # Errors
+    /// As [`Workloads::start`].
+    pub fn start(name: &str, mut command: Command) -> Result<Workload> {
+        let mut process = Process::start(command.stdin(Stdio::piped()).stdout(Stdio::piped()))?;
+        let output = process.child().stdout.take().context("a pipe")?;
+        let mut workload = Workload { process, output: BufReader::new(output) };
+        let line = workload.line()?;
+        ensure!(line.starts_with("READY"), "{name} said {line:?}");
+        Ok(workload)
+    }
+
     /// Its process id.
     pub fn pid(&self) -> u32 {
         self.process.pid()

@@ -1,15 +1,15 @@
 //! Time in the kernel: of a sample, of a frame, and of the programs that follow processes.
 
-use abi::counter::Counter;
 use anyhow::{Context, Result};
 
 use crate::bench::{Bench, MIX, Shape};
-use crate::bpf::{self, Runs};
+use crate::bpf;
 use crate::folded;
 use crate::harness::{Figures, Series, Variant, interleave};
 use crate::interrupt::pause;
-use crate::profiler::{Profiling, Target};
+use crate::profiler::Target;
 use crate::report::{Section, Table, column};
+use crate::sampler::{Cost, Look};
 use crate::statistics::Line;
 
 const RATES: [u32; 2] = [99, 999];
@@ -69,49 +69,19 @@ fn sample(bench: &Bench, shape: Shape, rounds: u64, hertz: u32) -> Result<Figure
     let job = bench.job(bench.ours(), Target::Pids(vec![workload.pid()]), hertz, "folded");
     let mut profiling = job.start()?;
     profiling.wait_until_at_work()?;
-    let attached = look(&profiling)?;
+    let attached = Look::at(&profiling)?;
     pause(bench.time(1.0, 0.5))?;
-    let before = look(&profiling)?;
+    let before = Look::at(&profiling)?;
     workload.go()?;
     workload.work()?;
-    let after = look(&profiling)?;
+    let after = Look::at(&profiling)?;
     profiling.stop()?;
     let stacks = folded::read(&job.output)?;
     let frames = folded::mean_user_frames(&stacks).context("no samples")?;
-    figures(&attached, &before, &after, frames).context("the sampler did not run")
-}
-
-/// The sampler at one moment.
-struct Look {
-    runs: Runs,
-    counters: [u64; Counter::COUNT],
-}
-
-fn look(profiling: &Profiling) -> Result<Look> {
-    let runs = bpf::runs(profiling.pid())?.get("sample").copied().context("no program named sample")?;
-    Ok(Look { runs, counters: bpf::counters(profiling.pid())? })
-}
-
-fn figures(attached: &Look, before: &Look, after: &Look, frames: f64) -> Option<Figures> {
-    let idle = before.runs.since(attached.runs).mean()?;
-    let work = after.runs.since(before.runs);
-    let of = |counter: Counter| after.counters[counter as usize] - before.counters[counter as usize];
-    let deferred = of(Counter::Deferred);
-    let samples = of(Counter::Counted) + deferred;
-    if samples == 0 {
-        return None;
-    }
-    let others = work.count.saturating_sub(samples) as f64 * idle;
-    let each = (work.nanoseconds as f64 - others) / samples as f64;
-    Some(Figures::from([
-        ("ns a run", work.mean()?),
-        ("ns an idle run", idle),
-        ("ns a sample", each),
-        ("frames", frames),
-        ("ns a frame", each / frames),
-        ("samples", samples as f64),
-        ("deferred", deferred as f64),
-    ]))
+    let cost = Cost::between(&attached, &before, &after).context("the sampler did not run")?;
+    let mut figures = cost.figures();
+    figures.extend([("frames", frames), ("ns a frame", cost.each / frames)]);
+    Ok(figures)
 }
 
 /// What one more frame costs, from work of different depth.
@@ -158,24 +128,6 @@ fn follow(bench: &Bench) -> Result<Figures> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn at(count: u64, nanoseconds: u64, idle: u64, counted: u64, deferred: u64) -> Look {
-        let mut counters = [0; Counter::COUNT];
-        counters[Counter::Idle as usize] = idle;
-        counters[Counter::Counted as usize] = counted;
-        counters[Counter::Deferred as usize] = deferred;
-        Look { runs: Runs { count, nanoseconds }, counters }
-    }
-
-    #[test]
-    fn idle_runs_are_taken_off() {
-        // 10 idle runs of 200 ns; then 10 more and 5 samples of 4000 ns, of which one is deferred
-        let figures =
-            figures(&at(0, 0, 0, 0, 0), &at(10, 2000, 10, 0, 0), &at(25, 24_000, 20, 4, 1), 8.0).expect("samples");
-        assert_eq!(figures["ns an idle run"], 200.0);
-        assert_eq!(figures["ns a sample"], 4000.0);
-        assert_eq!((figures["ns a frame"], figures["samples"], figures["deferred"]), (500.0, 5.0, 1.0));
-    }
 
     #[test]
     fn the_slope_is_of_one_rate_and_fixed_depths() {

@@ -80,6 +80,8 @@ fn first_phase(job: &Job) -> Result<f64> {
     let phase = match job.tool {
         Tool::Wholestack(_) => folded::lowest(&folded::read(&job.output)?, PREFIX),
         Tool::PerfFp | Tool::PerfDwarf => lowest_of_perf(&job.output)?,
+        // they see no native functions, or do not say when
+        Tool::PySpy(..) | Tool::Austin(_) => None,
     };
     let phase = phase.context("no sample of the target")?;
     Ok((f64::from(phase) + 0.5) * PHASE.as_secs_f64())

@@ -4,7 +4,7 @@ mod bpf_cost;
 mod finish;
 mod first_sample;
 mod memory;
-mod own_cpu;
+pub mod own_cpu;
 mod slowdown;
 mod tables;
 
@@ -13,16 +13,16 @@ use anyhow::Result;
 use crate::bench::Bench;
 use crate::report::Section;
 
-/// A measure: its name on the command line, and how it is taken.
-pub struct Measure {
+/// A measure: its name on the command line, and how it is taken with a `B`.
+pub struct Measure<B> {
     /// For `--only`.
     pub name: &'static str,
     /// Takes it.
-    pub take: fn(&Bench) -> Result<Section>,
+    pub take: fn(&B) -> Result<Section>,
 }
 
-/// All, in the order of the report.
-pub const ALL: [Measure; 7] = [
+/// Those of `record`, in the order of the report.
+pub const RECORD: [Measure<Bench>; 7] = [
     Measure { name: "bpf", take: bpf_cost::take },
     Measure { name: "slowdown", take: slowdown::take },
     Measure { name: "own-cpu", take: own_cpu::take },

@@ -59,7 +59,7 @@ fn run(bench: &Bench, tool: &Tool, target: &Target, time: Duration) -> Result<Fi
 }
 
 /// One row per profiler, from its series of all times.
-fn split(names: &[String], series: &[Series]) -> Table {
+pub fn split(names: &[String], series: &[Series]) -> Table {
     let rows = names.iter().map(|name| {
         let own = series
             .iter()
