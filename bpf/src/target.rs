@@ -3,7 +3,7 @@
 use abi::process::{
     MAPPING_SEGMENTS, MAPPINGS_PER_SEGMENT, Mapping, PAGES_PER_SEGMENT, Place, Process, ROWS_PER_SEGMENT,
 };
-use abi::python::{ENTRIES, EVAL_LOOPS as EVAL_LOOP_COUNT, Entry, EvalLoop, PIECES};
+use abi::python::{ENTRIES, EVAL_LOOPS as EVAL_LOOP_COUNT, Entry, EvalLoop, MOMENTS, PIECES};
 use abi::table::{PAGE_BITS, PAGE_MASK, Page, Row, Rule};
 use aya_ebpf::helpers::bpf_get_current_pid_tgid;
 use aya_ebpf::helpers::generated::bpf_probe_read_user;
@@ -198,6 +198,14 @@ impl Target for Current {
     }
 
     #[inline(always)]
+    fn moment(&mut self, offset: u64) -> u32 {
+        match EVAL_LOOPS.get(self.python.eval_loop & (EVAL_LOOP_COUNT as u32 - 1)) {
+            Some(eval_loop) => find_moment(eval_loop, offset, self.zero()),
+            None => 0,
+        }
+    }
+
+    #[inline(always)]
     fn thread_pointer(&mut self) -> u64 {
         Task::current().field(TASK_THREAD_POINTER.load())
     }
@@ -223,13 +231,26 @@ fn find_piece(eval_loop: &'static EvalLoop, offset: u64, zero: u32) -> walk::Eva
     if offset < piece.begin as u64 || offset >= piece.end as u64 {
         return walk::EvalLoop::No;
     }
-    if eval_loop.parts[index / 64] >> (index & 63) & 1 != 0 {
-        walk::EvalLoop::Part
-    } else if offset >= eval_loop.linking.begin as u64 && offset < eval_loop.linking.end as u64 {
-        walk::EvalLoop::Linking
-    } else {
-        walk::EvalLoop::Main
+    if eval_loop.parts[index / 64] >> (index & 63) & 1 != 0 { walk::EvalLoop::Part } else { walk::EvalLoop::Main }
+}
+
+#[inline(always)]
+fn find_moment(eval_loop: &'static EvalLoop, offset: u64, zero: u32) -> u32 {
+    let mut low = zero;
+    let mut length = eval_loop.moments;
+    let mut step = 0;
+    while step < MOMENTS.ilog2() + 1 {
+        if length <= 1 {
+            break;
+        }
+        let half = length / 2;
+        let begin = eval_loop.moment[low.wrapping_add(half) as usize & (MOMENTS - 1)].begin;
+        low = low.wrapping_add(half & at_most(begin as u64, offset));
+        length -= half;
+        step += 1;
     }
+    let moment = eval_loop.moment[low as usize & (MOMENTS - 1)];
+    if offset < moment.begin as u64 || offset >= moment.end as u64 { 0 } else { moment.what }
 }
 
 #[inline(always)]

@@ -25,6 +25,8 @@ pub const ENTRIES: usize = 4096;
 pub const EVAL_LOOPS: usize = 256;
 /// Pieces of native code that an eval loop may be in.
 pub const PIECES: usize = 512;
+/// Moments that an eval loop may have.
+pub const MOMENTS: usize = 64;
 /// Words of a code object that are compared, at most.
 pub const CHECKS: usize = 6;
 /// Python frames of a stack at most; as many words as a stack may have.
@@ -55,31 +57,30 @@ impl Entry {
         Entry { python: Python::NONE, code: CodeFacts::NONE, id: 0, object: 0, eval_loop: 0, keeps_native: 0 };
 }
 
-/// The native code of a file's eval loop: an element of the map of eval loops. 4,176 bytes.
+/// The native code of a file's eval loop: an element of the map of eval loops. 4,936 bytes.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EvalLoop {
     /// How many pieces there are.
     pub pieces: u32,
-    /// Not used.
-    pub reserved: u32,
+    /// How many moments there are.
+    pub moments: u32,
     /// Bit `i & 63` of word `i >> 6`: piece `i` is a function of its own, called by the one whose frame links Python frames to it.
     pub parts: [u64; PIECES / u64::BITS as usize],
-    /// Code of the eval loop in which its frame is not linked yet, though the thread's `_PyCFrame` may be the one of it (3.11,
-    /// 3.12); else empty.
-    pub linking: Piece,
     /// The pieces, sorted and disjoint.
     pub piece: [Piece; PIECES],
+    /// The moments, sorted and disjoint.
+    pub moment: [Moment; MOMENTS],
 }
 
 impl EvalLoop {
     /// No piece.
     pub const NONE: EvalLoop = EvalLoop {
         pieces: 0,
-        reserved: 0,
+        moments: 0,
         parts: [0; PIECES / u64::BITS as usize],
-        linking: Piece { begin: 0, end: 0 },
         piece: [Piece { begin: 0, end: 0 }; PIECES],
+        moment: [Moment { begin: 0, end: 0, what: 0 }; MOMENTS],
     };
 }
 
@@ -91,6 +92,32 @@ pub struct Piece {
     pub begin: u32,
     /// First byte behind it.
     pub end: u32,
+}
+
+/// A stretch of an eval loop's code, in bytes of its file, and what is true of a thread that is interrupted in it. 12 bytes.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Moment {
+    /// First byte.
+    pub begin: u32,
+    /// First byte behind it.
+    pub end: u32,
+    /// One of [`moment`].
+    pub what: u32,
+}
+
+/// What is true of an eval loop whose code is interrupted at some place. 0: nothing special.
+pub mod moment {
+    /// The eval loop has no frame in the thread's chain.
+    pub const UNLINKED: u32 = 1;
+    /// The chain's first frame does not lead to its caller.
+    pub const NO_CALLER: u32 = 2;
+    /// The same, but the register with the DWARF number in the low bits ([`REGISTER`]) holds the caller's address.
+    pub const CALLER: u32 = 0x40;
+    /// The same if what the frame leads to is 0.
+    pub const CALLER_IF_NONE: u32 = 0x80;
+    /// The bits that are a register's number.
+    pub const REGISTER: u32 = 0x1f;
 }
 
 /// What a sample tells apart code objects by, and what names are made from; offsets in a code object in bytes. 80 bytes.
@@ -157,7 +184,8 @@ pub struct Python {
     pub native_thread_id: u16,
     /// In the thread state: address of the current frame, or of the `_PyCFrame` where there is one.
     pub current: u16,
-    /// In a `_PyCFrame` (3.11, 3.12): address of the current frame; else [`NONE`].
+    /// In a `_PyCFrame` (3.11, 3.12): address of the current frame, behind which that of the `_PyCFrame` before lies
+    /// (Include/cpython/pystate.h); else [`NONE`].
     pub cframe_current: u16,
     /// In the thread state: address of the base frame (3.15); else [`NONE`].
     pub base_frame: u16,
@@ -292,13 +320,16 @@ faults! {
     NotYet = 12, "interpreter not proven yet";
     /// A frame was being pushed or popped, and does not lead to its caller: those of its eval loop are missing.
     HalfPushed = 13, "frame that is just being pushed or popped";
+    /// The thread's chain has no frames of this eval loop: another thread state's has (sub-interpreters, greenlets).
+    OtherChain = 14, "eval loop of another interpreter or greenlet";
 }
 
 const _: () = {
     assert!(size_of::<Slot>() == 24);
     assert!(size_of::<Python>() == 64);
     assert!(size_of::<CodeFacts>() == 80 && size_of::<Entry>() == 160);
-    assert!(size_of::<EvalLoop>() == 16 + PIECES / 8 + PIECES * 8);
+    assert!(size_of::<EvalLoop>() == 8 + PIECES / 8 + PIECES * 8 + MOMENTS * 12);
+    assert!(MOMENTS.is_power_of_two());
     assert!(PIECES.is_power_of_two() && ENTRIES.is_power_of_two() && EVAL_LOOPS.is_power_of_two());
     assert!(FRAMES as usize * 2 <= crate::record::WORDS);
 };

@@ -31,8 +31,6 @@ pub mod kind {
     pub const PYTHON_AT: u8 = 4;
     /// There are no Python frames here, or from here on: the payload is why.
     pub const PYTHON_FAULT: u8 = 5;
-    /// An eval loop found no frame left (up to 3.10); the payload is that of the innermost eval loop's frame.
-    pub const PYTHON_LACKS: u8 = 6;
     /// Words were left out here; the payload is their number.
     pub const CUT: u8 = 13;
     /// The end of the user stack: reason and detail.
@@ -96,13 +94,6 @@ pub const fn python_fault(fault: u8) -> u64 {
     (kind::PYTHON_FAULT as u64) << TAG_SHIFT | fault as u64
 }
 
-/// An eval loop without a frame; `innermost` is the word of the innermost eval loop, whose flags and payload are kept.
-#[inline(always)]
-pub const fn python_lacks(innermost: u64) -> u64 {
-    let flags = (flag::EXACT | flag::BY_FRAME_POINTER) as u64;
-    (kind::PYTHON_LACKS as u64) << TAG_SHIFT | innermost & (flags << TAG_SHIFT | PAYLOAD)
-}
-
 /// `left_out` words are missing here.
 #[inline(always)]
 pub const fn cut(left_out: u64) -> u64 {
@@ -145,17 +136,6 @@ pub enum Word {
     },
     /// No Python frames, for a [`Fault`](crate::python::Fault).
     PythonFault(u8),
-    /// An eval loop lacks its frame.
-    PythonLacks {
-        /// Object number of the innermost eval loop's frame.
-        object: u32,
-        /// Offset in that file.
-        offset: u64,
-        /// As in [`Word::Object`].
-        exact: bool,
-        /// As in [`Word::Object`].
-        by_frame_pointer: bool,
-    },
     /// Words were left out.
     Cut(u64),
     /// The user stack ends.
@@ -193,12 +173,6 @@ impl Word {
                 Word::PythonAt { check: (word >> INSTRUCTION_BITS) as u32, instruction: word as u32 & NO_INSTRUCTION }
             }
             kind::PYTHON_FAULT => Word::PythonFault(word as u8),
-            kind::PYTHON_LACKS => Word::PythonLacks {
-                object: (word >> OFFSET_BITS) as u32 & ((1 << OBJECT_BITS) - 1),
-                offset: word & ((1 << OFFSET_BITS) - 1),
-                exact,
-                by_frame_pointer,
-            },
             kind::CUT => Word::Cut(word & PAYLOAD),
             kind::END => Word::End { stop: (word >> 48) as u8, detail: word as u32, more: (word >> 40) as u8 },
             _ => Word::Unknown(word),
@@ -225,13 +199,6 @@ mod tests {
         let (check, instruction) = (u32::MAX - 5, NO_INSTRUCTION - 1);
         assert_eq!(Word::decode(python_at(check, instruction)), Word::PythonAt { check, instruction });
         assert_eq!(Word::decode(python_fault(7)), Word::PythonFault(7));
-        let last = (1 << OBJECT_BITS) - 1;
-        for (flags, exact, by_frame_pointer) in
-            [(0, false, false), (flag::EXACT, true, false), (flag::BY_FRAME_POINTER, false, true)]
-        {
-            let lacks = Word::PythonLacks { object: last, offset: top, exact, by_frame_pointer };
-            assert_eq!(Word::decode(python_lacks(object(flags, last, top))), lacks);
-        }
         assert_eq!(Word::decode(cut(70_000)), Word::Cut(70_000));
         assert_eq!(Word::decode(end(5, 77, 3)), Word::End { stop: 5, detail: 77, more: 3 });
     }

@@ -176,7 +176,7 @@ impl Frames {
                         innermost_first.push(builder.frame(marker));
                     }
                 }
-                Word::PythonLacks { .. } | Word::Unknown(_) => {}
+                Word::Unknown(_) => {}
             }
         }
         builder.stack(innermost_first.into_iter().rev())

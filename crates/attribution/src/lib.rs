@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 use symbols::{ObjectFile, PerfMap, Reason};
 
 use crate::frames::Frames;
-use crate::python_frames::{Tallies, in_place, mark_eval_loops_of_before};
+use crate::python_frames::{Tallies, in_doubt, mark_eval_loops_of_before};
 use crate::stops::Stops;
 use crate::wanted::Wanted;
 
@@ -44,10 +44,6 @@ pub trait Sources {
     /// Whether a place in an object is in the eval loop of a process's interpreter that was proven.
     fn is_eval_loop(&self, instance: u64, object: u32, offset: u64) -> bool {
         let _ = (instance, object, offset);
-        false
-    }
-    /// Whether native frames of eval loops are among the words, beside the Python frames that stand for them.
-    fn keeps_eval_loops(&self) -> bool {
         false
     }
     /// What is to be said of a process's interpreters, a line each.
@@ -115,7 +111,7 @@ pub struct Attributed {
 /// Names everything and builds the profile.
 pub fn attribute(mut samples: Vec<RawSample>, sources: &dyn Sources) -> Attributed {
     let mut builder = Builder::default();
-    put_in_place(&mut samples, sources);
+    refuse_doubtful_frames(&mut samples, sources);
     let wanted = Wanted::collect(&samples);
     let mut frames = Frames::name(&wanted, sources, &mut builder);
     let mut stops = Stops::default();
@@ -138,10 +134,9 @@ pub fn attribute(mut samples: Vec<RawSample>, sources: &dyn Sources) -> Attribut
     Attributed { profile, unnamed }
 }
 
-fn put_in_place(samples: &mut [RawSample], sources: &dyn Sources) {
-    let keeps_eval_loops = sources.keeps_eval_loops();
+fn refuse_doubtful_frames(samples: &mut [RawSample], sources: &dyn Sources) {
     for sample in samples {
-        match in_place(&sample.words, keeps_eval_loops) {
+        match in_doubt(&sample.words) {
             Some(words) => sample.words = words,
             None => mark_eval_loops_of_before(sample, sources),
         }

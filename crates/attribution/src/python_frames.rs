@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use abi::python::Fault;
-use abi::word::{self, Word, flag};
+use abi::word::{self, Word};
 use profile::{Builder, FrameKey, FunctionKey, Kind};
 use rustc_hash::FxHashMap;
 
@@ -15,88 +15,21 @@ use crate::{RawSample, Sources};
 /// What stands where a code object could not be read in time, or is another one by now.
 const GONE: &str = "python: code object gone";
 
-/// The words of a stack with its Python frames where they belong; `None` if they are already.
+/// The words of a stack without Python frames, if it is in doubt to which eval loops they belong; `None` if it is not.
 ///
-/// Up to 3.10 nothing ties a frame to its eval loop but their order. An eval loop can be interrupted before it has linked its
-/// frame, or after it has unlinked it: then the innermost one has none, and takes its caller's, and so on up to the outermost one,
-/// which finds none. If that is what the whole stack shows, each frame goes one eval loop further out.
-pub(crate) fn in_place(words: &[u64], keeps_eval_loops: bool) -> Option<Vec<u64>> {
-    let lacks = words.iter().filter(|word| matches!(Word::decode(**word), Word::PythonLacks { .. })).count();
-    let unproven = words.iter().any(|word| Word::decode(*word) == Word::PythonFault(Fault::Unproven as u8));
-    match (lacks, unproven) {
-        (0, false) => None,
-        (1, false) => Some(moved_outwards(words, keeps_eval_loops)),
-        _ => Some(without_frames(words)),
-    }
+/// Up to 3.10 nothing ties a frame to its eval loop but their order. If one has none, and it is not known which, each may stand in
+/// the wrong place.
+pub(crate) fn in_doubt(words: &[u64]) -> Option<Vec<u64>> {
+    let unproven = word::python_fault(Fault::Unproven as u8);
+    words.contains(&unproven).then(|| without_frames(words))
 }
 
-/// What belongs in the place of a stack's next Python frame when all move outwards.
-enum Before {
-    /// The innermost eval loop, which has none.
-    Innermost,
-    /// The frame before, as two words.
-    Frame([u64; 2]),
-    /// A frame that is not there: words were left out.
-    LeftOut,
-}
-
-/// Each Python frame in the place of the next one, the first of them replaced by its eval loop.
-fn moved_outwards(words: &[u64], keeps_eval_loops: bool) -> Vec<u64> {
-    let mut moved = Vec::with_capacity(words.len());
-    let innermost = words.iter().find_map(|word| innermost_eval_loop(*word)).filter(|_| !keeps_eval_loops);
-    let mut before = Before::Innermost;
-    let mut rest = words;
-    while let [word, others @ ..] = rest {
-        rest = others;
-        match (Word::decode(*word), others.first().map(|second| Word::decode(*second))) {
-            (Word::Python(_), second) => {
-                let this = match (second, others) {
-                    (Some(Word::PythonAt { .. }), [second, behind @ ..]) => {
-                        rest = behind;
-                        Before::Frame([*word, *second])
-                    }
-                    _ => Before::LeftOut,
-                };
-                match std::mem::replace(&mut before, this) {
-                    Before::Innermost => moved.extend(innermost),
-                    Before::Frame(frame) => moved.extend(frame),
-                    Before::LeftOut => {}
-                }
-            }
-            (Word::PythonAt { .. }, _) => {}
-            (Word::Cut(_), _) => {
-                before = Before::LeftOut;
-                moved.push(*word);
-            }
-            (Word::PythonLacks { .. }, _) => {
-                if let Before::Frame(frame) = before {
-                    moved.extend(frame);
-                    // the eval loop's own frame follows
-                    rest = &others[usize::from(!keeps_eval_loops && !others.is_empty())..];
-                }
-                before = Before::LeftOut;
-            }
-            _ => moved.push(*word),
-        }
-    }
-    moved
-}
-
-/// The frame of the innermost eval loop, which an outer one's word has.
-fn innermost_eval_loop(word: u64) -> Option<u64> {
-    let Word::PythonLacks { object, offset, exact, by_frame_pointer } = Word::decode(word) else { return None };
-    let exact = if exact { flag::EXACT } else { 0 };
-    let by_frame_pointer = if by_frame_pointer { flag::BY_FRAME_POINTER } else { 0 };
-    Some(word::object(exact | by_frame_pointer, object, offset))
-}
-
-/// Without Python frames, where it cannot be told to which eval loops they belong.
 fn without_frames(words: &[u64]) -> Vec<u64> {
     let mut kept = Vec::with_capacity(words.len());
     for word in words {
         match Word::decode(*word) {
             Word::Python(_) => kept.push(word::python_fault(Fault::Unproven as u8)),
-            Word::PythonAt { .. } | Word::PythonLacks { .. } => {}
+            Word::PythonAt { .. } => {}
             Word::PythonFault(fault) if fault == Fault::Unproven as u8 => {}
             _ => kept.push(*word),
         }

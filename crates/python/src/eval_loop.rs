@@ -30,15 +30,15 @@
 mod aarch64;
 mod code;
 mod evidence;
-mod linking;
+mod moments;
 mod names;
 mod search;
 mod units;
 mod x86_64;
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
+pub use moments::{Links, Moment, Truth};
 use names::{EVAL_LOOP, Family};
 use search::{Pieces, Search};
 
@@ -68,27 +68,34 @@ pub struct EvalLoop {
     pub address: u64,
     /// All pieces, sorted and disjoint.
     pub pieces: Vec<Piece>,
-    /// Offsets in the file of the code that links a frame into the chain, if it was found: see the module `linking`.
-    pub linking: Option<Range<u64>>,
+    /// By which words it links frames, as its version does.
+    pub links: Option<Links>,
+    /// Where it does so, sorted and disjoint; none if the code is not known to be like its version's. See the module `moments`.
+    pub moments: Vec<Moment>,
 }
 
 impl EvalLoop {
-    /// Of a file.
+    /// Of a file that links frames by these words.
     ///
     /// # Errors
     /// As [`find`].
-    pub fn of(file: &PythonFile<'_>) -> Result<EvalLoop, EvalLoopRefusal> {
+    pub fn of(file: &PythonFile<'_>, links: Option<Links>) -> Result<EvalLoop, EvalLoopRefusal> {
         let pieces = find(file)?;
         let address = file.symbol(EVAL_LOOP).ok_or(EvalLoopRefusal::NoSymbol)?.address;
-        let linking = linking::find(file, address)
-            .and_then(|code| Some(file.code_offset(code.start)?..file.code_offset(code.end)?));
-        Ok(EvalLoop { address, pieces, linking })
+        let moments = links.map(|links| moments::find(file, address, &pieces, links)).unwrap_or_default();
+        Ok(EvalLoop { address, pieces, links, moments })
     }
 
     /// What is at an offset of the file; `None` if nothing of the eval loop.
     pub fn at(&self, offset: u64) -> Option<PieceKind> {
         let index = self.pieces.partition_point(|piece| piece.begin <= offset).checked_sub(1)?;
         self.pieces.get(index).filter(|piece| offset < piece.end).map(|piece| piece.kind)
+    }
+
+    /// What is true of a thread that is interrupted at an offset of the file, if anything special is.
+    pub fn truth_at(&self, offset: u64) -> Option<Truth> {
+        let index = self.moments.partition_point(|moment| moment.begin <= offset).checked_sub(1)?;
+        self.moments.get(index).filter(|moment| offset < moment.end).map(|moment| moment.what)
     }
 }
 

@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use crate::Refusal;
 use crate::code::{CodeRefusal, Derived, derive};
-use crate::eval_loop::{EvalLoop, EvalLoopRefusal};
+use crate::eval_loop::{EvalLoop, EvalLoopRefusal, Links};
 use crate::file::{Architecture, Identity, PythonFile};
 use crate::layout::confirm::Types;
+use crate::layout::{Layout, Platform};
 
 /// The variable of CPython 3.6 that holds the address of the newest interpreter (Python/pystate.c).
 const INTERPRETERS_OF_3_6: &str = "interp_head";
@@ -54,7 +55,7 @@ impl PythonFacts {
             types: Types::SYMBOLS.map(address),
             interpreters: address(INTERPRETERS_OF_3_6),
             derived: derive(file),
-            eval_loop: EvalLoop::of(file).map(Arc::new),
+            eval_loop: EvalLoop::of(file, links(file, &identity)).map(Arc::new),
             identity,
         }
     }
@@ -94,4 +95,15 @@ impl Implementation {
         }
         file.runtime_section().map(|_| Implementation::Stripped)
     }
+}
+
+/// By which words frames of the file's version are linked: the same with all C libraries.
+fn links(file: &PythonFile<'_>, identity: &Identity) -> Option<Links> {
+    let architecture = match file.architecture() {
+        Architecture::X86_64 => objects::Architecture::X86_64,
+        Architecture::Aarch64 => objects::Architecture::Aarch64,
+    };
+    let platform = Platform { architecture, musl: false, free_threaded: false };
+    let layout = Layout::measured(identity.version.ok()?, platform).ok()?;
+    Some(Links::of(&layout.facts(0, abi::python::Slot::default())))
 }

@@ -185,6 +185,11 @@ impl<'a> PythonFile<'a> {
         self.shared.layout.code_offset(address)
     }
 
+    /// The address of the byte of code at an offset in the file.
+    pub(crate) fn code_address(&self, offset: u64) -> Option<u64> {
+        self.shared.layout.code_address(offset)
+    }
+
     /// Bytes by their place in the file.
     pub(crate) fn file_bytes(&self, offsets: Range<u64>) -> Option<&'a [u8]> {
         self.shared.layout.file_bytes(offsets)

@@ -1,10 +1,10 @@
 //! What the sampler is told of an interpreter, and what it tells of code objects.
 
-use abi::python::{CHECKS, CodeFacts, Entry, NONE, Piece};
+use abi::python::{CHECKS, CodeFacts, Entry, Moment, NONE, Piece, Python};
 use abi::word::NO_INSTRUCTION;
 
 use crate::code_object::{CodeLayout, CodeObject};
-use crate::eval_loop::{EvalLoop, PieceKind};
+use crate::eval_loop::{EvalLoop, Links, PieceKind};
 use crate::layout::Layout;
 use crate::lines::lasti::Lasti;
 use crate::strings::StringLayout;
@@ -24,8 +24,9 @@ impl Ready {
 }
 
 impl EvalLoop {
-    /// The same for the sampler; `has_cframe` if the version has a `_PyCFrame`. `None` if it is in more pieces than there is room for, or lies too far in its file.
-    pub fn for_sampler(&self, has_cframe: bool) -> Option<abi::python::EvalLoop> {
+    /// The same for the sampler, of an interpreter with these facts. `None` if it is in more pieces than there is room for, or lies
+    /// too far in its file.
+    pub fn for_sampler(&self, python: &Python) -> Option<abi::python::EvalLoop> {
         let mut eval_loop = abi::python::EvalLoop::NONE;
         for (index, piece) in self.pieces.iter().enumerate() {
             *eval_loop.piece.get_mut(index)? =
@@ -35,11 +36,25 @@ impl EvalLoop {
             }
         }
         eval_loop.pieces = self.pieces.len() as u32;
-        if let Some(linking) = self.linking.as_ref().filter(|_| has_cframe) {
-            eval_loop.linking =
-                Piece { begin: u32::try_from(linking.start).ok()?, end: u32::try_from(linking.end).ok()? };
+        if self.links_as(python) {
+            for (moment, found) in eval_loop.moment.iter_mut().zip(&self.moments) {
+                let (begin, end) = (u32::try_from(found.begin).ok()?, u32::try_from(found.end).ok()?);
+                *moment = Moment { begin, end, what: found.what.code() };
+            }
+            eval_loop.moments = self.moments.len() as u32;
         }
         Some(eval_loop)
+    }
+
+    /// Whether an interpreter links frames by the words that the moments were found by.
+    fn links_as(&self, python: &Python) -> bool {
+        self.links == Some(Links::of(python))
+    }
+
+    /// What is true of a thread of an interpreter that is interrupted at an offset of the file: one of [`abi::python::moment`], or 0.
+    pub fn moment_at(&self, python: &Python, offset: u64) -> u32 {
+        let truth = self.truth_at(offset).filter(|_| self.links_as(python));
+        truth.map_or(0, |truth| truth.code())
     }
 }
 

@@ -5,6 +5,8 @@
 mod code_support;
 #[path = "eval_loop/live.rs"]
 mod live;
+#[path = "eval_loop/moments.rs"]
+mod moments;
 #[path = "eval_loop/names.rs"]
 mod names;
 #[path = "eval_loop/programs.rs"]

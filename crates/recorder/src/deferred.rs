@@ -1,7 +1,7 @@
 //! Walking deferred samples: the code that the kernel runs, over a copy of the stack.
 
 use abi::process::Mapping;
-use abi::python::{Entry, NONE};
+use abi::python::Entry;
 use abi::record::WORDS;
 use abi::stop::Stop;
 use abi::table::Rule;
@@ -117,16 +117,6 @@ struct Copy<'a> {
     ended: bool,
 }
 
-impl Copy<'_> {
-    /// Whether an eval loop is about to link its frame, where its version has a `_PyCFrame`.
-    fn is_linking(&self, offset: u64) -> bool {
-        self.python.is_some_and(|(entry, eval_loop)| {
-            let linking = eval_loop.linking.as_ref().filter(|_| entry.python.cframe_current != NONE);
-            linking.is_some_and(|linking| linking.contains(&offset))
-        })
-    }
-}
-
 impl Target for Copy<'_> {
     fn read_u64(&mut self, address: u64) -> Option<u64> {
         let word = self.sample.word(address).or_else(|| self.sample.reads.get(&address).copied());
@@ -154,9 +144,12 @@ impl Target for Copy<'_> {
         match known.and_then(|(_, eval_loop)| eval_loop.at(offset)) {
             None => walk::EvalLoop::No,
             Some(PieceKind::Part) => walk::EvalLoop::Part,
-            Some(PieceKind::Main) if self.is_linking(offset) => walk::EvalLoop::Linking,
             Some(PieceKind::Main) => walk::EvalLoop::Main,
         }
+    }
+
+    fn moment(&mut self, offset: u64) -> u32 {
+        self.python.map_or(0, |(entry, eval_loop)| eval_loop.moment_at(&entry.python, offset))
     }
 
     fn thread_pointer(&mut self) -> u64 {

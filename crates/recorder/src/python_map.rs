@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use abi::python::{ENTRIES, EVAL_LOOPS, Entry, EvalLoop as Pieces, NONE};
+use abi::python::{ENTRIES, EVAL_LOOPS, Entry, EvalLoop as Pieces};
 use aya::maps::MapData;
 use python::eval_loop::EvalLoop;
 
@@ -46,7 +46,7 @@ impl PythonMap {
             return Some(index as u32);
         }
         let index = self.objects.len();
-        if !self.eval_loops.write(index, &[eval_loop.for_sampler(entry.python.cframe_current != NONE)?]) {
+        if !self.eval_loops.write(index, &[eval_loop.for_sampler(&entry.python)?]) {
             return None;
         }
         self.objects.push(entry.object);

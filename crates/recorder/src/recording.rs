@@ -367,10 +367,6 @@ impl Sources for Everything<'_> {
         self.0.pythons.is_eval_loop(instance, object, offset)
     }
 
-    fn keeps_eval_loops(&self) -> bool {
-        self.0.pythons.keeps_eval_loops()
-    }
-
     fn interpreters(&self, instance: u64) -> Vec<String> {
         self.0.pythons.statuses(instance).iter().map(|status| status.text.clone()).collect()
     }

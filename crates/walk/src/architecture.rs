@@ -13,8 +13,6 @@ pub trait Architecture {
     /// DWARF number of the one register besides stack and frame pointer that is followed from frame to frame; see
     /// [`abi::table::Rule::bx_offset`].
     const FOLLOWED: Option<u8>;
-    /// The registers that a function leaves to its caller as they were, a bit for each DWARF number.
-    const CALLEE_SAVED: u32;
     /// Whether a call leaves the return address at CFA-8; else the rule says where it is.
     const CALL_PUSHES: bool;
 
@@ -35,8 +33,6 @@ impl Architecture for X86_64 {
     const SIGNAL_FP: u64 = 40 + 10 * 8;
     const SIGNAL_LR: Option<u64> = None;
     const FOLLOWED: Option<u8> = Some(3);
-    /// rbx, rbp, r12 to r15 (psABI, figure 3.4).
-    const CALLEE_SAVED: u32 = 1 << 3 | 1 << 6 | 0xf << 12;
     const CALL_PUSHES: bool = true;
 
     #[inline(always)]
@@ -93,8 +89,6 @@ impl Architecture for Aarch64 {
     const SIGNAL_FP: u64 = 312 + 29 * 8;
     const SIGNAL_LR: Option<u64> = Some(312 + 30 * 8);
     const FOLLOWED: Option<u8> = None;
-    /// x19 to x29 (AAPCS64, 6.1.1).
-    const CALLEE_SAVED: u32 = 0x7ff << 19;
     const CALL_PUSHES: bool = false;
 
     #[inline(always)]

@@ -139,6 +139,9 @@ fn read_frame<M: Memory>(
     let lasti = block.from(span, python.lasti);
     let lasti = if python.flags & flags::LASTI_IS_INDEX != 0 { lasti as i32 as i64 as u64 } else { lasti };
     let owner = if python.owner == NONE { 0 } else { block.from(span, python.owner) as u8 };
+    if back == address {
+        return Err(Fault::Loop);
+    }
     let kind = kind_of(python, owner, address == base, back)?;
     Ok((Frame { address, code, lasti, owner }, kind, back))
 }

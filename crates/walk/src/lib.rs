@@ -48,6 +48,11 @@ pub trait Target {
     fn eval_loop(&mut self, _mapping: &Mapping, _offset: u64) -> EvalLoop {
         EvalLoop::No
     }
+    /// What is true of a thread that is interrupted at a file offset of the mapping, which is in an eval loop: an
+    /// [`abi::python::moment`], or 0.
+    fn moment(&mut self, _offset: u64) -> u32 {
+        0
+    }
     /// x86_64: base of FS; aarch64: TPIDR_EL0; 0 if it is not known.
     fn thread_pointer(&mut self) -> u64 {
         0
@@ -123,7 +128,7 @@ impl Walk {
         self.signal_frame = 0;
         self.code_mask = code_mask;
         self.state = state::EXACT;
-        self.python.clear(self.registers.sp);
+        self.python.clear();
         self.begin_output(kernel, hash);
     }
 
@@ -138,8 +143,8 @@ impl Walk {
 /// ended.
 #[inline(always)]
 pub fn turn<A: Architecture, T: Target>(target: &mut T, entry: &Entry, walk: &mut Walk) -> bool {
-    if walk.python.state & (python::state::RUN | python::state::SEARCH) != 0 {
-        python::turn::<A, T>(target, entry, walk);
+    if walk.python.state & python::state::RUN != 0 {
+        python::turn(target, entry, walk);
         return true;
     }
     match native::turn::<A, T>(target, entry, walk) {

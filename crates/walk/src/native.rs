@@ -42,10 +42,13 @@ pub(crate) fn turn<A: Architecture, T: Target>(target: &mut T, entry: &Entry, wa
     // nothing calls a handler's return trampoline: it is named by its own address, not by the byte before
     let flags = if rule.cfa == cfa::SIGNAL { flags | flag::EXACT } else { flags };
     if mapping.code == code::ANONYMOUS {
-        python::push_native(walk, EvalLoop::No, word::raw(flags, pc));
+        python::push_native(walk, EvalLoop::No, 0, word::raw(flags, pc));
     } else {
         let what = target.eval_loop(&mapping, offset_of_call);
-        python::push_native(walk, what, word::object(flags, mapping.object, offset));
+        // those further out wait for what they have called
+        let is_asked = what != EvalLoop::No && !python::was_met(walk);
+        let moment = if is_asked { target.moment(offset_of_call) } else { 0 };
+        python::push_native(walk, what, moment, word::object(flags, mapping.object, offset));
     }
     if mapping.code == code::PENDING {
         return Err(stop(Stop::TableNotReady, &mapping));

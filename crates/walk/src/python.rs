@@ -5,13 +5,13 @@
 //! frame each ([`crate::cpython::turn`]), until the run of this eval loop is over. If the run turns out not to be this eval
 //! loop's, its words are taken back and the native frame is shown.
 
-use abi::python::{Entry, FRAMES, Fault, flags, run as ends};
+use abi::python::{Entry, FRAMES, Fault, flags, moment, run as ends};
 use abi::record::{HEAD, REGISTERS, WORDS};
 use abi::stop::Stop;
-use abi::word;
+use abi::word::{self, flag};
 
 use crate::cpython::{self, Block, Cursor, Span, Turn, state_of};
-use crate::{Architecture, Target, Walk};
+use crate::{Target, Walk};
 
 /// What of an eval loop a native frame is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,8 +20,6 @@ pub enum EvalLoop {
     No,
     /// Its frame.
     Main,
-    /// The same where it has not linked its Python frame yet.
-    Linking,
     /// A function's that works for it, called by the eval loop's function: both are one eval loop.
     Part,
 }
@@ -46,14 +44,9 @@ pub struct Progress {
     /// Where the fields of code objects lie.
     code: Span,
     begin_hash: u64,
-    /// Word of the innermost eval loop's frame.
-    innermost: u64,
-    /// The first frame of the chain.
-    first: u64,
-    /// Stack pointer of the sample, or how far the search for that frame is.
-    leaf: u64,
-    /// End of the innermost eval loop's native frame.
-    innermost_end: u64,
+    /// What is true where the innermost eval loop is: an [`abi::python::moment`], or 0.
+    moment: u32,
+    reserved: u32,
     /// Where it is in the chain.
     cursor: Cursor,
     /// What was read last.
@@ -68,18 +61,11 @@ pub mod state {
     pub const RUN: u32 = 2;
     /// The chain's fault is among the words.
     pub const SAID: u32 = 4;
-    /// An eval loop lacks its frame, and the innermost one is searched for its own.
-    pub const SEARCH: u32 = 8;
-    /// That was done.
-    pub const SEARCHED: u32 = 16;
-    /// The eval loop that is held back has not linked its frame.
-    pub const LINKING: u32 = 32;
+    /// The eval loop that is held back is the first that was met.
+    pub const INNERMOST: u32 = 16;
+    /// An eval loop that is not the chain's was shown, and marked.
+    pub const MARKED: u32 = 8;
 }
-
-/// Bytes of stack below the end of the innermost eval loop's frame that are searched at most.
-const MOST_SEARCHED: u64 = 64 << 10;
-/// Words that a turn searches.
-const SEARCHED_AT_ONCE: u32 = 8;
 
 impl Progress {
     /// Nothing yet.
@@ -93,21 +79,18 @@ impl Progress {
         begin_frames: 0,
         code: Span::ZERO,
         begin_hash: 0,
-        innermost: 0,
-        first: 0,
-        leaf: 0,
-        innermost_end: 0,
+        moment: 0,
+        reserved: 0,
         cursor: Cursor::ZERO,
         block: Block::ZERO,
     };
 
     /// What is in it before is not looked at as long as these are 0.
     #[inline(always)]
-    pub(crate) fn clear(&mut self, stack_pointer: u64) {
+    pub(crate) fn clear(&mut self) {
         self.state = 0;
         self.part = 0;
         self.held = 0;
-        self.leaf = stack_pointer;
     }
 }
 
@@ -117,22 +100,24 @@ pub fn was_met(walk: &Walk) -> bool {
     walk.python.state & state::BEGUN != 0
 }
 
-/// Pushes a native frame, or holds it back.
+/// Pushes a native frame, or holds it back. `moment` is what is true where it is, if no eval loop was met before.
 #[inline(always)]
-pub(crate) fn push_native(walk: &mut Walk, what: EvalLoop, native: u64) {
+pub(crate) fn push_native(walk: &mut Walk, what: EvalLoop, moment: u32, native: u64) {
     match what {
         EvalLoop::No => {
             push_part(walk);
             walk.push(native);
         }
-        EvalLoop::Main => walk.python.held = native,
-        EvalLoop::Linking => {
+        EvalLoop::Main => {
+            if walk.python.part == 0 {
+                walk.python.moment = moment;
+            }
             walk.python.held = native;
-            walk.python.state |= state::LINKING;
         }
         EvalLoop::Part if walk.python.part == 0 => {
             walk.python.part = native;
             walk.python.low = walk.registers.sp;
+            walk.python.moment = moment;
         }
         // parts call each other: the innermost one stands for them
         EvalLoop::Part => {}
@@ -157,22 +142,41 @@ fn push_held(walk: &mut Walk) {
 #[inline(always)]
 pub(crate) fn enter<T: Target>(target: &mut T, entry: &Entry, walk: &mut Walk, low: u64) {
     let low = if walk.python.part != 0 { walk.python.low } else { low };
-    if walk.python.state & state::BEGUN == 0 {
-        walk.python.innermost = walk.python.held;
-        walk.python.innermost_end = walk.registers.sp;
+    let is_innermost = walk.python.state & state::BEGUN == 0;
+    walk.python.state &= !state::INNERMOST;
+    if is_innermost {
+        walk.python.state |= state::INNERMOST;
         begin(target, entry, walk);
-        walk.python.first = walk.python.cursor.next_frame();
     }
     walk.python.cursor.enter(low, walk.registers.sp);
     walk.python.begin_total = walk.stack.header.total;
     walk.python.begin_hash = walk.stack.header.key.hash;
     walk.python.begin_frames = walk.python.frames;
-    if walk.python.state & state::LINKING != 0 {
-        walk.python.state &= !state::LINKING;
+    if is_innermost && walk.python.moment == moment::UNLINKED {
         walk.python.cursor.pass();
-        return give_back(walk);
+        return pass(walk);
+    }
+    if is_innermost && walk.python.moment != 0 {
+        interrupt(walk);
     }
     walk.python.state |= state::RUN;
+}
+
+/// The eval loop has no frame yet, or no more.
+#[inline(always)]
+fn pass(walk: &mut Walk) {
+    say_fault(walk);
+    push_held(walk);
+    walk.python.held = 0;
+}
+
+/// The first frame does not lead to its caller: a register does, unless the registers are those of a signal handler.
+#[inline(always)]
+fn interrupt(walk: &mut Walk) {
+    let register = walk.python.moment & moment::REGISTER;
+    let caller = walk.registers.all[register as usize & (REGISTERS - 1)];
+    let moment = if walk.signal_frame == 0 { walk.python.moment } else { moment::NO_CALLER };
+    walk.python.cursor.interrupted(moment, caller);
 }
 
 #[inline(always)]
@@ -189,23 +193,20 @@ fn begin<T: Target>(target: &mut T, entry: &Entry, walk: &mut Walk) {
 
 /// Takes the next Python frame of the run.
 #[inline(always)]
-pub(crate) fn turn<A: Architecture, T: Target>(target: &mut T, entry: &Entry, walk: &mut Walk) {
-    if walk.python.state & state::SEARCH != 0 {
-        return search(target, walk);
-    }
+pub(crate) fn turn<T: Target>(target: &mut T, entry: &Entry, walk: &mut Walk) {
     match cpython::turn(target, &entry.python, &mut walk.python.cursor, &mut walk.python.block) {
         Turn::Frame(frame) => {
             push_frame(target, entry, walk, frame);
             if walk.python.frames >= FRAMES {
                 walk.python.cursor.stop(Fault::TooMany);
-                end_of_run::<A>(entry, walk);
+                end_of_run(entry, walk);
             }
         }
         Turn::Last(frame) => {
             push_frame(target, entry, walk, frame);
-            end_of_run::<A>(entry, walk);
+            end_of_run(entry, walk);
         }
-        Turn::Over => end_of_run::<A>(entry, walk),
+        Turn::Over => end_of_run(entry, walk),
         Turn::GiveBack => give_back(walk),
     }
 }
@@ -233,16 +234,14 @@ fn instruction(bits: u16, frame: cpython::Frame) -> u32 {
 }
 
 #[inline(always)]
-fn end_of_run<A: Architecture>(entry: &Entry, walk: &mut Walk) {
+fn end_of_run(entry: &Entry, walk: &mut Walk) {
     walk.python.state &= !state::RUN;
     let lacks = walk.python.cursor.taken() == 0;
-    if lacks && entry.python.run == ends::EVERY {
-        // what follows is the frame that lacks one
-        push_part(walk);
-        if walk.python.first != 0 && walk.python.state & state::SEARCHED == 0 {
-            return begin_search::<A>(walk);
-        }
-        walk.push(word::python_lacks(walk.python.innermost));
+    if lacks && entry.python.run == ends::EVERY && walk.python.frames != 0 {
+        // one of them had none, and it was not known which
+        walk.python.cursor.stop(Fault::Unproven);
+    } else if lacks && walk.python.frames != 0 {
+        mark(walk);
     }
     say_fault(walk);
     if lacks || entry.keeps_native != 0 {
@@ -252,62 +251,34 @@ fn end_of_run<A: Architecture>(entry: &Entry, walk: &mut Walk) {
     walk.python.held = 0;
 }
 
-/// Up to 3.10 one eval loop more than frames means that the innermost one has not linked its frame, or has unlinked it, if all
-/// eval loops are this chain's. They are not where frames of another chain are further out (greenlets, other interpreters). But an
-/// eval loop that has linked its frame needs the address until it is done, and keeps it where calls leave it alone: in a register
-/// that callees save, or on the stack. Where it is not found, none is linked.
-#[inline(always)]
-fn begin_search<A: Architecture>(walk: &mut Walk) {
-    walk.python.state |= state::SEARCHED | state::SEARCH;
-    let below = walk.python.innermost_end.wrapping_sub(walk.python.leaf);
-    let mut found = below > MOST_SEARCHED;
-    for register in 0..REGISTERS {
-        let is_kept = A::CALLEE_SAVED >> register & 1 != 0;
-        found |= is_kept && walk.registers.all[register] == walk.python.first;
-    }
-    walk.python.leaf &= !7;
-    if found {
-        end_search(walk, true);
-    }
-}
-
-#[inline(always)]
-fn search<T: Target>(target: &mut T, walk: &mut Walk) {
-    let mut at = walk.python.leaf;
-    for _ in 0..SEARCHED_AT_ONCE {
-        if at >= walk.python.innermost_end {
-            return end_search(walk, false);
-        }
-        if target.read_u64(at) == Some(walk.python.first) {
-            return end_search(walk, true);
-        }
-        at = at.wrapping_add(8);
-    }
-    walk.python.leaf = at;
-}
-
-#[inline(always)]
-fn end_search(walk: &mut Walk, found: bool) {
-    walk.python.state &= !state::SEARCH;
-    if found {
-        walk.push(word::python_fault(Fault::Unproven as u8));
-    } else {
-        walk.push(word::python_lacks(walk.python.innermost));
-    }
-    push_held(walk);
-    walk.python.held = 0;
-}
-
 /// The run is not this eval loop's.
 #[inline(always)]
 fn give_back(walk: &mut Walk) {
     take_back(walk);
     if walk.python.cursor.take_caught() {
         walk.push(word::python_fault(Fault::HalfPushed as u8));
+    } else if walk.python.state & state::INNERMOST == 0 || !is_leaf(walk) {
+        mark(walk);
     }
     say_fault(walk);
     push_held(walk);
     walk.python.held = 0;
+}
+
+/// Whether the eval loop that is held back was interrupted, and does not wait for what it has called.
+#[inline(always)]
+fn is_leaf(walk: &Walk) -> bool {
+    let is_exact = |native: u64| native >> word::TAG_SHIFT & flag::EXACT as u64 != 0;
+    is_exact(walk.python.held) || is_exact(walk.python.part)
+}
+
+/// Says once of an eval loop that has its frame linked, since it has called something, that it is not this chain's.
+#[inline(always)]
+fn mark(walk: &mut Walk) {
+    if walk.python.state & state::MARKED == 0 && walk.python.cursor.fault_code() == 0 {
+        walk.python.state |= state::MARKED;
+        walk.push(word::python_fault(Fault::OtherChain as u8));
+    }
 }
 
 /// Forgets the words of the run.
@@ -347,20 +318,11 @@ pub(crate) fn finish(entry: &Entry, walk: &mut Walk, end: u64) {
         walk.python.held = 0;
     }
     let has_frames = walk.python.state & state::BEGUN != 0 && walk.python.frames != 0;
-    if has_frames && !is_proven(entry.python.run, &walk.python.cursor, word::stop_of(end) == Stop::Root as u8) {
+    let is_whole = word::stop_of(end) == Stop::Root as u8 && walk.python.cursor.is_finished();
+    // nothing but their number ties them
+    let is_said = walk.python.cursor.fault_code() == Fault::Unproven as u8;
+    if has_frames && entry.python.run == ends::EVERY && !is_whole && !is_said {
         walk.push(word::python_fault(Fault::Unproven as u8));
-    }
-}
-
-/// Whether the frames stand where they belong; whole: the walk came to the outermost native frame.
-#[inline(always)]
-fn is_proven(run: u16, cursor: &Cursor, is_whole: bool) -> bool {
-    match run {
-        // as many frames as eval loops, or one less
-        ends::EVERY => is_whole && cursor.is_finished(),
-        // each run follows from the one before, unless an eval loop was not seen
-        ends::ENTRY => !is_whole || cursor.is_finished() || cursor.fault_code() != 0,
-        _ => true,
     }
 }
 

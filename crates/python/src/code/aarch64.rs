@@ -3,7 +3,7 @@
 use yaxpeax_arch::{Decoder, U8Reader};
 use yaxpeax_arm::armv8::a64::{InstDecoder, Instruction, Opcode, Operand, SIMDSizeCode, ShiftStyle, SizeCode};
 
-use super::machine::{Comparison, Flow, Step, Target, load};
+use super::machine::{Comparison, Flow, Step, Store, Target, load};
 use super::state::{SP, State};
 use super::value::{Base, Value, Via};
 use crate::file::PythonFile;
@@ -13,12 +13,12 @@ const READ_THREAD_POINTER: u32 = 0xd53b_d040;
 const NOP: u32 = 0xd503_201f;
 
 /// A decoder of aarch64.
-pub(super) struct Decode {
+pub(crate) struct Decode {
     decoder: InstDecoder,
 }
 
 impl Decode {
-    pub(super) fn new() -> Decode {
+    pub(crate) fn new() -> Decode {
         Decode { decoder: InstDecoder::default() }
     }
 
@@ -29,9 +29,9 @@ impl Decode {
         (instruction.opcode != Opcode::Invalid).then_some((u32::from_le_bytes(*word), instruction))
     }
 
-    pub(super) fn step(&mut self, file: &PythonFile<'_>, pc: u64, state: &mut State) -> Option<Step> {
+    pub(crate) fn step(&mut self, file: &PythonFile<'_>, pc: u64, state: &mut State) -> Option<Step> {
         let (word, instruction) = self.decode(file, pc)?;
-        let mut context = Context { file, state, operands: &instruction.operands, pc };
+        let mut context = Context { file, state, operands: &instruction.operands, pc, stores: Vec::new() };
         let compared = context.compared(instruction.opcode);
         let flow = context.flow(instruction.opcode);
         if flow == Flow::Next {
@@ -41,10 +41,10 @@ impl Decode {
                 context.effect(instruction.opcode)?;
             }
         }
-        Some(Step { length: 4, flow, compared, padding: word == NOP })
+        Some(Step { length: 4, flow, compared, stores: context.stores, padding: word == NOP })
     }
 
-    pub(super) fn text(&self, file: &PythonFile<'_>, pc: u64) -> (usize, String) {
+    pub(crate) fn text(&self, file: &PythonFile<'_>, pc: u64) -> (usize, String) {
         self.decode(file, pc).map_or((0, String::new()), |(_, instruction)| (4, instruction.to_string()))
     }
 }
@@ -54,6 +54,7 @@ struct Context<'c, 'f> {
     state: &'c mut State,
     operands: &'c [Operand; 4],
     pc: u64,
+    stores: Vec<Store>,
 }
 
 impl Context<'_, '_> {
@@ -280,6 +281,7 @@ impl Context<'_, '_> {
     }
 
     fn store_at(&mut self, address: Value, width: u8, value: Value) {
+        self.stores.push(Store { address, width, value });
         if address.base == Base::Stack {
             self.state.store(address.offset, width, value);
         }

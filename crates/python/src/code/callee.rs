@@ -15,11 +15,11 @@ const KEY: [&str; 3] = ["PyThread_get_key_value", "PyThread_set_key_value", "PyT
 /// Functions of the C library whose first argument is a key, with the names that glibc and musl have for them.
 const SPECIFIC: [&str; 4] =
     ["pthread_getspecific", "__pthread_getspecific", "pthread_setspecific", "__pthread_setspecific"];
-/// Functions that do not come back.
-const NO_RETURN: [&str; 9] = [
+/// So begin the names of functions of CPython that end the process.
+const FATAL: &str = "_Py_FatalError";
+/// Other functions that do not come back.
+const NO_RETURN: [&str; 7] = [
     "Py_FatalError",
-    "_Py_FatalErrorFunc",
-    "_Py_FatalErrorFormat",
     "_Py_FatalRefcountErrorFunc",
     "PyThread_exit_thread",
     "__stack_chk_fail",
@@ -30,7 +30,7 @@ const NO_RETURN: [&str; 9] = [
 
 /// What a call means here.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Callee {
+pub(crate) enum Callee {
     /// It takes the address of a `Py_tss_t`.
     Tss(String),
     /// It takes the key that 3.6 keeps in an `int`.
@@ -48,7 +48,7 @@ pub(super) enum Callee {
 }
 
 /// What a jump leads to.
-pub(super) enum Jump {
+pub(crate) enum Jump {
     /// Another function, which returns for this one.
     Tail(Callee),
     /// Code of the same function.
@@ -58,7 +58,7 @@ pub(super) enum Jump {
 }
 
 /// The function that a call leads to.
-pub(super) fn of_call(file: &PythonFile<'_>, machine: &mut Machine, target: Target) -> Callee {
+pub(crate) fn of_call(file: &PythonFile<'_>, machine: &mut Machine, target: Target) -> Callee {
     match target {
         Target::Value(value) => by_value(file, machine, value),
         Target::Address(address) => at(file, machine, address),
@@ -66,7 +66,7 @@ pub(super) fn of_call(file: &PythonFile<'_>, machine: &mut Machine, target: Targ
 }
 
 /// What a jump out of the piece of code at hand leads to.
-pub(super) fn of_jump(file: &PythonFile<'_>, machine: &mut Machine, target: Target) -> Jump {
+pub(crate) fn of_jump(file: &PythonFile<'_>, machine: &mut Machine, target: Target) -> Jump {
     let address = match target {
         Target::Address(address) => address,
         Target::Value(Value { base: Base::Address(Root::Image), offset, .. }) => offset as u64,
@@ -159,7 +159,7 @@ fn named(name: &[u8]) -> Option<Callee> {
         _ if TSS.contains(&name) => Some(Callee::Tss(text())),
         _ if KEY.contains(&name) => Some(Callee::PlainKey(text())),
         _ if SPECIFIC.contains(&name) => Some(Callee::Key(text())),
-        _ if NO_RETURN.contains(&name) => Some(Callee::NoReturn),
+        _ if NO_RETURN.contains(&name) || name.starts_with(FATAL) => Some(Callee::NoReturn),
         "__tls_get_addr" => Some(Callee::ThreadLocal),
         _ => None,
     }

@@ -7,7 +7,7 @@ use crate::file::{Architecture, PythonFile, Slot};
 
 /// Where a jump or call leads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Target {
+pub(crate) enum Target {
     /// Named by the instruction.
     Address(u64),
     /// What a register or a place in memory held.
@@ -16,7 +16,7 @@ pub(super) enum Target {
 
 /// Where control goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Flow {
+pub(crate) enum Flow {
     Next,
     Jump(Target),
     Branch(u64),
@@ -27,19 +27,30 @@ pub(super) enum Flow {
 }
 
 /// Two values that were compared.
-pub(super) type Comparison = (Value, Value);
+pub(crate) type Comparison = (Value, Value);
+
+/// What an instruction writes to memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Store {
+    pub address: Value,
+    /// Bytes.
+    pub width: u8,
+    pub value: Value,
+}
 
 /// An instruction that was carried out.
-pub(super) struct Step {
+pub(crate) struct Step {
     pub length: u64,
     pub flow: Flow,
     pub compared: Option<Comparison>,
+    /// But for what calls push.
+    pub stores: Vec<Store>,
     /// Whether it is what compilers put between functions.
     pub padding: bool,
 }
 
 /// The calling convention, as far as it matters, in numbers of [`State`].
-pub(super) struct Convention {
+pub(crate) struct Convention {
     pub arguments: &'static [usize],
     pub result: usize,
     pub clobbered: &'static [usize],
@@ -68,20 +79,20 @@ const AARCH64: Convention = Convention {
 };
 
 /// The decoder and the semantics of a file's instructions.
-pub(super) enum Machine {
+pub(crate) enum Machine {
     X86_64(x86_64::Decode),
     Aarch64(aarch64::Decode),
 }
 
 impl Machine {
-    pub(super) fn of(file: &PythonFile<'_>) -> Machine {
+    pub(crate) fn of(file: &PythonFile<'_>) -> Machine {
         match file.architecture() {
             Architecture::X86_64 => Machine::X86_64(x86_64::Decode::new()),
             Architecture::Aarch64 => Machine::Aarch64(aarch64::Decode::new()),
         }
     }
 
-    pub(super) fn convention(&self) -> &'static Convention {
+    pub(crate) fn convention(&self) -> &'static Convention {
         match self {
             Machine::X86_64(_) => &X86_64,
             Machine::Aarch64(_) => &AARCH64,
@@ -89,7 +100,7 @@ impl Machine {
     }
 
     /// Carries out the instruction at `pc`; `None` if it is none.
-    pub(super) fn step(&mut self, file: &PythonFile<'_>, pc: u64, state: &mut State) -> Option<Step> {
+    pub(crate) fn step(&mut self, file: &PythonFile<'_>, pc: u64, state: &mut State) -> Option<Step> {
         match self {
             Machine::X86_64(decode) => decode.step(file, pc, state),
             Machine::Aarch64(decode) => decode.step(file, pc, state),
@@ -97,7 +108,7 @@ impl Machine {
     }
 
     /// Length and text of the instruction at `pc`.
-    pub(super) fn text(&self, file: &PythonFile<'_>, pc: u64) -> (usize, String) {
+    pub(crate) fn text(&self, file: &PythonFile<'_>, pc: u64) -> (usize, String) {
         match self {
             Machine::X86_64(decode) => decode.text(file, pc),
             Machine::Aarch64(decode) => decode.text(file, pc),
@@ -106,7 +117,7 @@ impl Machine {
 }
 
 /// What `width` bytes at an address hold, read by the instruction at `pc`.
-pub(super) fn load(file: &PythonFile<'_>, state: &State, address: Value, width: u8, pc: u64) -> Value {
+pub(crate) fn load(file: &PythonFile<'_>, state: &State, address: Value, width: u8, pc: u64) -> Value {
     let at = address.offset;
     match address.base {
         Base::Stack => state.load(at, width, file.is_fixed()),

@@ -8,14 +8,14 @@
 //! another place: the others contradict.
 
 mod aarch64;
-mod callee;
+pub(crate) mod callee;
 mod evaluate;
 mod finding;
-mod machine;
+pub(crate) mod machine;
 mod refusal;
-mod state;
+pub(crate) mod state;
 mod texts;
-mod value;
+pub(crate) mod value;
 mod walk;
 mod x86_64;
 

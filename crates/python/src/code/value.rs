@@ -31,6 +31,8 @@ pub(crate) enum Root {
     Import(u32),
     /// A thread's variables.
     Thread(Access),
+    /// What a register held at the beginning, or behind a call: 32 times the number of the call, and that of the register.
+    Given(u16),
 }
 
 /// What a value is counted from.

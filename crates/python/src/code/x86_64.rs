@@ -5,7 +5,7 @@ use iced_x86::{
     OpKind, Register, UsedMemory,
 };
 
-use super::machine::{Flow, Step, Target, load};
+use super::machine::{Flow, Step, Store, Target, load};
 use super::state::{SP, State};
 use super::value::{Base, Value, Via};
 use crate::file::PythonFile;
@@ -13,19 +13,19 @@ use crate::file::PythonFile;
 const RBP: usize = 5;
 
 /// A decoder of x86_64.
-pub(super) struct Decode {
+pub(crate) struct Decode {
     info: InstructionInfoFactory,
 }
 
 impl Decode {
-    pub(super) fn new() -> Decode {
+    pub(crate) fn new() -> Decode {
         Decode { info: InstructionInfoFactory::new() }
     }
 
-    pub(super) fn step(&mut self, file: &PythonFile<'_>, pc: u64, state: &mut State) -> Option<Step> {
+    pub(crate) fn step(&mut self, file: &PythonFile<'_>, pc: u64, state: &mut State) -> Option<Step> {
         let instruction = decode(file, pc)?;
         let next = instruction.next_ip();
-        let mut context = Context { file, state, instruction: &instruction, pc };
+        let mut context = Context { file, state, instruction: &instruction, pc, stores: Vec::new() };
         let target = |context: &Context<'_, '_>| match instruction.op0_kind() {
             OpKind::NearBranch64 => Target::Address(instruction.near_branch_target()),
             _ => Target::Value(context.read(0)),
@@ -48,10 +48,10 @@ impl Decode {
             }
         };
         let padding = instruction.mnemonic() == Mnemonic::Nop;
-        Some(Step { length: next.wrapping_sub(pc), flow, compared, padding })
+        Some(Step { length: next.wrapping_sub(pc), flow, compared, stores: context.stores, padding })
     }
 
-    pub(super) fn text(&self, file: &PythonFile<'_>, pc: u64) -> (usize, String) {
+    pub(crate) fn text(&self, file: &PythonFile<'_>, pc: u64) -> (usize, String) {
         let mut text = String::new();
         let Some(instruction) = decode(file, pc) else { return (0, text) };
         FastFormatter::new().format(&instruction, &mut text);
@@ -79,6 +79,7 @@ struct Context<'c, 'f> {
     state: &'c mut State,
     instruction: &'c Instruction,
     pc: u64,
+    stores: Vec<Store>,
 }
 
 impl Context<'_, '_> {
@@ -150,6 +151,7 @@ impl Context<'_, '_> {
             OpKind::Memory => {
                 let (address, width) = (self.address(), self.width(0));
                 let value = if width == 4 { value.low(self.file.is_fixed()) } else { value };
+                self.stores.push(Store { address, width, value });
                 if address.base == Base::Stack {
                     self.state.store(address.offset, width, if width >= 4 { value } else { Value::UNKNOWN });
                 }
@@ -176,6 +178,7 @@ impl Context<'_, '_> {
     fn push(&mut self, value: Value) {
         let sp = self.state.get(SP).plus(-8, self.pc);
         self.state.set(SP, sp);
+        self.stores.push(Store { address: sp, width: 8, value });
         if sp.base == Base::Stack {
             self.state.store(sp.offset, 8, value);
         }
@@ -213,6 +216,10 @@ impl Context<'_, '_> {
 
     /// Forgets what an instruction writes of which nothing else is known.
     fn forget(&mut self, info: &mut InstructionInfoFactory) {
+        if self.instruction.op0_kind() == OpKind::Memory {
+            let (address, width) = (self.address(), self.width(0));
+            self.stores.push(Store { address, width, value: Value::UNKNOWN });
+        }
         let writes =
             |access| !matches!(access, OpAccess::None | OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess);
         let used = info.info(self.instruction);

@@ -74,7 +74,9 @@ mod tests {
     #[test]
     fn all_pieces_are_counted_and_some_are_listed() {
         let piece = |number: u64, kind| Piece { begin: number << 12, end: (number << 12) + 100, kind };
-        let one = EvalLoop { address: 0x40_1000, pieces: vec![piece(1, PieceKind::Main)], linking: None }.noted();
+        let one =
+            EvalLoop { address: 0x40_1000, pieces: vec![piece(1, PieceKind::Main)], links: None, moments: Vec::new() }
+                .noted();
         assert_eq!((one.step.name(), one.result.as_str()), ("eval loop", "1 piece, 100 bytes"));
         assert_eq!(
             one.evidence,
@@ -83,7 +85,8 @@ mod tests {
         let many = EvalLoop {
             address: 0,
             pieces: (1..=300).map(|number| piece(number, PieceKind::Part)).collect(),
-            linking: None,
+            links: None,
+            moments: Vec::new(),
         };
         let many = many.noted();
         assert_eq!(many.result, "300 pieces, 30,000 bytes");

@@ -163,6 +163,13 @@ impl<'a> Layout<'a> {
         (within < load.file.len() as u64).then(|| load.file.start as u64 + within)
     }
 
+    /// The address of the byte of code at an offset in the file.
+    pub(super) fn code_address(&self, offset: u64) -> Option<u64> {
+        let mut loads = self.loads.iter().filter(|load| load.executable);
+        let load = loads.find(|load| load.file.contains(&(offset as usize)))?;
+        Some(load.addresses.start + (offset - load.file.start as u64))
+    }
+
     /// Bytes by their place in the file.
     pub(super) fn file_bytes(&self, offsets: Range<u64>) -> Option<&'a [u8]> {
         self.data.get(usize::try_from(offsets.start).ok()?..usize::try_from(offsets.end).ok()?)

@@ -138,11 +138,6 @@ impl Pythons {
         known.is_some_and(|(_, found)| found.eval_loop.at(offset).is_some())
     }
 
-    /// Whether native frames of eval loops are kept.
-    pub(crate) fn keeps_eval_loops(&self) -> bool {
-        self.keeps_eval_loops
-    }
-
     /// Notes what is to be said of a process: beside what it had before it became another program, in place of what was only
     /// not ready.
     fn note(&mut self, instance: u64, texts: Vec<String>, is_final: bool) {

@@ -40,7 +40,7 @@ impl Ours {
                 Word::Cut(_) => ours.cut = true,
                 Word::End { stop, .. } => ours.stop = Stop::from_code(stop),
                 // a recording with a witness has native frames only
-                Word::Python(_) | Word::PythonAt { .. } | Word::PythonFault(_) | Word::PythonLacks { .. } => {}
+                Word::Python(_) | Word::PythonAt { .. } | Word::PythonFault(_) => {}
                 Word::Kernel(_) | Word::Unknown(_) => {}
             }
         }

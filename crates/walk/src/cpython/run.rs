@@ -3,15 +3,17 @@
 //! An eval loop can be interrupted before it has linked its frame into the thread's chain, or after it has unlinked it.
 //! Then the chain begins with frames of an eval loop further out, and taking them would put them in the wrong place. So
 //! what links a run to its native frame must lie in that frame: from 3.12 on the shim behind the run, in 3.11 the
-//! `_PyCFrame` that the chain starts from. Otherwise the frames are given back, and wait for the next eval loop.
+//! `_PyCFrame` that leads to it, one for each eval loop. Otherwise the frames are given back, and wait for the next eval loop.
 //!
-//! In 3.11 and 3.12 there is a moment when the thread's `_PyCFrame` is that of an eval loop which has not filled it.
-//! What it holds then can look like a frame. So the first code object is checked to be one; if it is not, the next eval
-//! loop's own `_PyCFrame` lies as far below the top of its native frame as this one does.
+//! A frame that is being pushed or popped may not lead to its caller. Where the code says so, the walk is told of it
+//! ([`Cursor::interrupted`]); where the frame itself shows it, its eval loop's frames are given back, and in 3.11 and 3.12 the chain
+//! is taken up again at the `_PyCFrame` before.
 
-use abi::python::{Fault, NONE, Python};
+use abi::python::{Fault, NONE, Python, moment, run as ends};
 
 use super::{Block, Frame, Kind, Memory, Span, begin, is_code, read_frame};
+
+const WORD: u64 = 8;
 
 /// Where a walk is in the thread's chain of Python frames. All bytes 0 is a cursor that has not begun.
 #[repr(C)]
@@ -21,26 +23,35 @@ pub struct Cursor {
     base: u64,
     /// The next frame; survives from run to run. 0 = the chain is at its end.
     frame: u64,
-    /// The `_PyCFrame` that the chain started from, until a run of it is proved (3.11, 3.12).
+    /// The `_PyCFrame` that leads to the next run: of each run in 3.11, in 3.12 until one was proved; 0 = none.
     cframe: u64,
-    /// Distance of the next eval loop's `_PyCFrame` below the top of its native frame, where the chain is taken up again.
+    /// The one before, and the frame that this one leads to, which follows the run (3.11).
+    previous: u64,
+    limit: u64,
+    /// Distance of the next eval loop's `_PyCFrame` below the top of its native frame, where the chain is taken up at it.
     below: u64,
     /// The native frame of this run: first address and first one above it.
     low: u64,
     high: u64,
     /// The frame that this run began with.
     first: u64,
+    /// The caller of the chain's first frame, as a register has it.
+    caller: u64,
     /// How many frames of this run were taken.
     taken: u32,
+    /// What is true of the first frame: an [`abi::python::moment`], or 0.
+    moment: u32,
     /// 1: a run of this walk was proved.
-    proved: u16,
+    proved: u8,
+    /// 1: the chain was taken up again.
+    resumed: u8,
     /// Code of the [`Fault`] that ended Python in this walk; 0 = none.
     fault: u8,
     /// 1: the frames that were given back last were caught while one was pushed or popped.
     caught: u8,
+    reserved: u32,
     /// Where a frame's fields lie.
     span: Span,
-    reserved: u32,
 }
 
 /// What a turn has found.
@@ -62,16 +73,21 @@ impl Cursor {
         base: 0,
         frame: 0,
         cframe: 0,
+        previous: 0,
+        limit: 0,
         below: 0,
         low: 0,
         high: 0,
         first: 0,
+        caller: 0,
         taken: 0,
+        moment: 0,
         proved: 0,
+        resumed: 0,
         fault: 0,
         caught: 0,
-        span: Span::ZERO,
         reserved: 0,
+        span: Span::ZERO,
     };
 
     /// Begins where there are no frames, for this reason.
@@ -105,6 +121,13 @@ impl Cursor {
         self.taken = 0;
     }
 
+    /// The thread was interrupted in code where its first frame does not lead to its caller, as this [`abi::python::moment`] says;
+    /// `caller` is what the register holds that it names.
+    #[inline(always)]
+    pub fn interrupted(&mut self, moment: u32, caller: u64) {
+        (self.moment, self.caller) = (moment, caller);
+    }
+
     /// The eval loop that was entered has not linked a frame. If the chain begins with its `_PyCFrame` already, nothing is in that
     /// yet: it is taken up at the next eval loop's.
     #[inline(always)]
@@ -134,12 +157,6 @@ impl Cursor {
         caught
     }
 
-    /// Address of the frame that comes next; 0 = none.
-    #[inline(always)]
-    pub(crate) fn next_frame(&self) -> u64 {
-        self.frame
-    }
-
     /// Code of that fault; 0 = none.
     #[inline(always)]
     pub(crate) fn fault_code(&self) -> u8 {
@@ -164,29 +181,18 @@ impl Cursor {
         Turn::GiveBack
     }
 
-    /// The run is this eval loop's.
+    /// The run is this eval loop's, and `next` follows it.
     #[inline(always)]
-    fn settle(&mut self) {
-        (self.cframe, self.below) = (0, 0);
+    fn settle(&mut self, next: u64) {
+        // a shim proves all runs behind it, too
+        self.cframe = self.previous;
+        self.frame = next;
         self.proved = 1;
     }
 
     #[inline(always)]
     fn fail(&mut self, fault: Fault) -> Turn {
         self.fault = fault as u8;
-        self.give_back()
-    }
-
-    /// What was read cannot be what it should be.
-    #[inline(always)]
-    fn distrust(&mut self, fault: Fault) -> Turn {
-        // a run that was proved, or a chain that was already taken up again, leaves no other explanation
-        if self.cframe == 0 || self.below != 0 {
-            self.below = 0;
-            return self.fail(fault);
-        }
-        self.below = self.high.wrapping_sub(self.cframe);
-        self.caught = 1;
         self.give_back()
     }
 }
@@ -197,32 +203,76 @@ pub fn turn<M: Memory>(memory: &mut M, python: &Python, cursor: &mut Cursor, blo
     if cursor.fault != 0 {
         return Turn::GiveBack;
     }
-    if cursor.cframe != 0 && cursor.taken == 0 {
-        let own = cursor.high.wrapping_sub(cursor.below);
-        if cursor.below != 0 && own != cursor.cframe {
-            let Some(frame) = memory.read_u64(own.wrapping_add(python.cframe_current as u64)) else {
-                return cursor.fail(Fault::StateUnreadable);
-            };
-            (cursor.cframe, cursor.frame, cursor.first) = (own, frame, frame);
-        }
-        if !cursor.holds(cursor.cframe) {
-            return cursor.give_back();
-        }
+    if cursor.taken == 0
+        && let Some(turn) = begin_run(memory, python, cursor)
+    {
+        return turn;
     }
     if cursor.frame == 0 {
-        return end_of_chain(cursor);
+        return end_of_chain(memory, python, cursor);
     }
     match read_frame(memory, python, cursor.span, block, cursor.base, cursor.frame) {
         Ok((frame, kind, back)) => take(memory, python, cursor, frame, kind, back),
-        Err(fault) => cursor.distrust(fault),
+        Err(fault) => distrust(memory, python, cursor, fault),
     }
+}
+
+/// Where there is a `_PyCFrame`: it must lie in this eval loop's frame, and says with which frame the run begins and ends.
+#[inline(always)]
+fn begin_run<M: Memory>(memory: &mut M, python: &Python, cursor: &mut Cursor) -> Option<Turn> {
+    let current = python.cframe_current as u64;
+    if cursor.below != 0 {
+        cursor.cframe = cursor.high.wrapping_sub(cursor.below);
+        let Some(frame) = memory.read_u64(cursor.cframe.wrapping_add(current)) else {
+            return Some(cursor.fail(Fault::StateUnreadable));
+        };
+        (cursor.frame, cursor.first) = (frame, frame);
+        (cursor.below, cursor.resumed) = (0, 1);
+    }
+    if cursor.cframe == 0 || cursor.frame == 0 {
+        return None;
+    }
+    if !cursor.holds(cursor.cframe) {
+        return Some(cursor.give_back());
+    }
+    if python.run == ends::ENTRY {
+        let Some((previous, limit)) = before(memory, python, cursor.cframe) else {
+            return Some(cursor.fail(Fault::StateUnreadable));
+        };
+        (cursor.previous, cursor.limit) = (previous, limit);
+    }
+    None
+}
+
+/// The `_PyCFrame` before another one, and the frame that it leads to; 0 if there is none.
+#[inline(always)]
+fn before<M: Memory>(memory: &mut M, python: &Python, cframe: u64) -> Option<(u64, u64)> {
+    let current = python.cframe_current as u64;
+    let previous = memory.read_u64(cframe.wrapping_add(current).wrapping_add(WORD))?;
+    let frame = if previous == 0 { 0 } else { memory.read_u64(previous.wrapping_add(current))? };
+    Some((previous, frame))
+}
+
+/// What was read cannot be what it should be: the frame is being pushed or popped, if there is a `_PyCFrame` before it to go on with,
+/// and no run was proved.
+#[inline(always)]
+fn distrust<M: Memory>(memory: &mut M, python: &Python, cursor: &mut Cursor, fault: Fault) -> Turn {
+    if cursor.cframe == 0 || cursor.proved != 0 || cursor.resumed != 0 {
+        return cursor.fail(fault);
+    }
+    let Some((previous, frame)) = before(memory, python, cursor.cframe) else {
+        return cursor.fail(Fault::StateUnreadable);
+    };
+    (cursor.cframe, cursor.first) = (previous, frame);
+    (cursor.resumed, cursor.caught) = (1, 1);
+    cursor.give_back()
 }
 
 /// No chain ends within a run: of a frame that is being unlinked, what leads to its caller may be gone already, and nothing
 /// proves then whose the frames are that were taken.
 #[inline(always)]
-fn end_of_chain(cursor: &mut Cursor) -> Turn {
-    if cursor.taken == 0 { Turn::Over } else { cursor.distrust(Fault::BadFrame) }
+fn end_of_chain<M: Memory>(memory: &mut M, python: &Python, cursor: &mut Cursor) -> Turn {
+    if cursor.taken == 0 { Turn::Over } else { distrust(memory, python, cursor, Fault::BadFrame) }
 }
 
 #[inline(always)]
@@ -230,35 +280,50 @@ fn take<M: Memory>(memory: &mut M, python: &Python, cursor: &mut Cursor, frame: 
     // a shim of 3.12 has a code object, too
     let has_code = python.cframe_current != NONE || matches!(kind, Kind::Inner | Kind::Outermost);
     if cursor.proved == 0 && cursor.taken == 0 && has_code && !is_code(memory, python, frame.code) {
-        return cursor.distrust(Fault::NotCode);
+        return distrust(memory, python, cursor, Fault::NotCode);
+    }
+    let mut back = back;
+    if cursor.moment != 0 {
+        let now = cursor.moment;
+        cursor.moment = 0;
+        if now == moment::NO_CALLER {
+            return distrust(memory, python, cursor, Fault::HalfPushed);
+        }
+        if now & moment::CALLER != 0 || back == 0 {
+            back = cursor.caller;
+        }
     }
     match kind {
         Kind::Shim if !cursor.holds(frame.address) => {
             if cursor.cframe != 0 {
-                cursor.distrust(Fault::BadFrame)
+                distrust(memory, python, cursor, Fault::BadFrame)
             } else {
                 cursor.give_back()
             }
         }
         Kind::Shim => {
-            cursor.settle();
-            cursor.frame = if back == cursor.base { 0 } else { back };
+            cursor.settle(if back == cursor.base { 0 } else { back });
             Turn::Over
         }
-        Kind::Base if cursor.taken != 0 => end_of_chain(cursor),
+        Kind::Base if cursor.taken != 0 => end_of_chain(memory, python, cursor),
         Kind::Base => {
             cursor.frame = 0;
             Turn::Over
         }
-        Kind::Inner => {
+        // the flag that marks the outermost one is set after the frame is linked; what the `_PyCFrame` before leads to tells, too
+        Kind::Inner | Kind::Outermost if python.run == ends::ENTRY && back != cursor.limit => {
             cursor.taken = cursor.taken.wrapping_add(1);
             cursor.frame = back;
             Turn::Frame(frame)
         }
-        Kind::Outermost => {
+        Kind::Inner if python.run != ends::ENTRY => {
             cursor.taken = cursor.taken.wrapping_add(1);
-            cursor.settle();
             cursor.frame = back;
+            Turn::Frame(frame)
+        }
+        Kind::Inner | Kind::Outermost => {
+            cursor.taken = cursor.taken.wrapping_add(1);
+            cursor.settle(back);
             Turn::Last(frame)
         }
     }

@@ -68,13 +68,27 @@ fn code_of(address: u64) -> u64 {
     address ^ 0x4000_0000
 }
 
-/// Memory in which the state's chain is this one.
+/// Memory in which the state's chain is this one, and the innermost eval loop's run is the first.
 fn chain_of(python: &Python, links: &[Link]) -> BTreeMap<u64, u64> {
+    chain_from(python, links, 0)
+}
+
+/// The same where the first run is that of the eval loop with this number.
+fn chain_from(python: &Python, links: &[Link], first_loop: u64) -> BTreeMap<u64, u64> {
     let mut memory = BTreeMap::new();
     let first = links.first().map_or(0, |link| link.0);
-    memory.insert(STATE + u64::from(python.current), if python.cframe_current == NONE { first } else { CFRAME });
+    let cframe_of = |run: usize| CFRAME + (first_loop + run as u64) * 0x800;
+    memory.insert(STATE + u64::from(python.current), if python.cframe_current == NONE { first } else { cframe_of(0) });
     memory.insert(STATE + 80, BASE);
-    memory.insert(CFRAME + u64::from(python.cframe_current), first);
+    if python.cframe_current != NONE {
+        let runs = links.split_inclusive(|link| link.1 == if python.run == ends::SHIM { 3 } else { 1 });
+        let firsts: Vec<u64> = runs.map(|run| run[0].0).collect();
+        for run in 0..=firsts.len() {
+            let current = cframe_of(run) + u64::from(python.cframe_current);
+            memory.insert(current, firsts.get(run).copied().unwrap_or(0));
+            memory.insert(current + 8, if run == firsts.len() { 0 } else { cframe_of(run + 1) });
+        }
+    }
     for (index, (address, owner)) in links.iter().enumerate() {
         let shim = python.run == ends::SHIM && *owner >= 3 && python.cframe_current == NONE;
         let code = if shim { 0x66_0000 } else { code_of(*address) };
@@ -274,10 +288,7 @@ fn an_eval_loop_that_is_not_in_the_chain_gets_no_frames() {
     }
     // the _PyCFrame of the thread lies in the second eval loop
     for (python, links) in [(v3_11(), &[A, (0x2000, 1), (0x3000, 1)][..]), (v3_12(), &links)] {
-        let mut memory = chain_of(&python, links);
-        let cframe = CFRAME + 0x800;
-        memory.insert(STATE + u64::from(python.current), cframe);
-        memory.insert(cframe + u64::from(python.cframe_current), links[0].0);
+        let mut memory = chain_from(&python, links, 1);
         assert_eq!(interleaved(&mut memory, &python, &LOOPS).0, "Nabc", "{python:?}");
     }
 }
@@ -290,28 +301,46 @@ fn a_shim_elsewhere_gives_the_frames_back() {
     assert_eq!((shown.as_str(), cursor.is_finished(), cursor.fault()), ("NNN", false, None));
 }
 
+/// The chain goes on at the `_PyCFrame` before.
 #[test]
-fn a_cframe_that_is_not_filled_is_looked_for_in_the_next_eval_loop() {
-    for (python, links) in [(v3_11(), &[A, (0x2000, 1), (0x3000, 1)][..]), (v3_12(), &[A, B, SHIMS[1], C, SHIMS[2]])] {
-        let mut memory = chain_of(&python, links);
-        // the thread's lies in the first eval loop; that of the second one is as far below its top
+fn a_frame_that_is_none_cuts_its_eval_loop_only() {
+    for (python, links) in [(v3_11(), &[C, (0x4000, 1), A, (0x2000, 1)][..]), (v3_12(), &[C, SHIMS[0], A, B, SHIMS[1]])]
+    {
+        let memory = chain_of(&python, links);
         let field = u64::from(python.cframe_current);
-        memory.insert(CFRAME + 0x800 + field, links[0].0);
         let unmapped = 0x6_0000;
         let not_code = C.0 + 0x800;
-        memory.extend([(not_code + u64::from(python.code), 0x9_0000), (0x9_0008, 0x1234)]);
-        for offset in [python.back, python.lasti, python.owner & !7] {
-            memory.insert(not_code + u64::from(offset), 0);
-        }
         for garbage in [unmapped, not_code, 0x1001] {
+            let mut memory = memory.clone();
+            memory.extend([(not_code + u64::from(python.code), 0x9_0000), (0x9_0008, 0x1234)]);
+            for offset in [python.back, python.lasti, python.owner & !7] {
+                memory.insert(not_code + u64::from(offset), 0);
+            }
             memory.insert(CFRAME + field, garbage);
-            assert_eq!(interleaved(&mut memory, &python, &LOOPS).0, "Nabc", "{garbage:#x} {python:?}");
+            assert_eq!(interleaved(&mut memory, &python, &LOOPS).0, "NabN", "{garbage:#x} {python:?}");
             // garbage there, too: there is no other explanation left
-            let mut worse = memory.clone();
-            worse.insert(CFRAME + 0x800 + field, garbage);
-            let (shown, cursor) = interleaved(&mut worse, &python, &LOOPS);
+            memory.insert(CFRAME + 0x800 + field, garbage);
+            let (shown, cursor) = interleaved(&mut memory, &python, &LOOPS);
             assert_eq!((shown.as_str(), cursor.fault().is_some()), ("NNN", true), "{garbage:#x} {python:?}");
         }
+    }
+}
+
+/// Its own `_PyCFrame` lies as far below the top of an eval loop's native frame as that of the next one does.
+#[test]
+fn an_eval_loop_that_has_not_filled_its_cframe_is_passed() {
+    for (python, links) in [(v3_11(), &[A, (0x2000, 1), (0x3000, 1)][..]), (v3_12(), &[A, B, SHIMS[1], C, SHIMS[2]])] {
+        let mut memory = chain_from(&python, links, 1);
+        memory.insert(STATE + u64::from(python.current), CFRAME);
+        memory.insert(CFRAME + u64::from(python.cframe_current), 0x1001);
+        let (mut cursor, mut block) = (Cursor::default(), Block::ZERO);
+        cursor.begin(&mut memory, &python, STATE);
+        cursor.enter(LOOPS[0].0, LOOPS[0].1);
+        cursor.pass();
+        cursor.enter(LOOPS[1].0, LOOPS[1].1);
+        assert!(!cursor.is_finished());
+        let found = turn(&mut memory, &python, &mut cursor, &mut block);
+        assert_eq!(found, Turn::Frame(frame(&python, A)), "{python:?}");
     }
 }
 

@@ -4,7 +4,7 @@ extern crate std;
 mod made;
 mod random;
 
-use abi::python::FRAMES;
+use abi::python::{FRAMES, moment};
 use abi::record::{HEAD, WORDS};
 use abi::word;
 use made::{Made, VERSIONS, frame_at, has_runs};
@@ -38,35 +38,105 @@ fn an_eval_loop_that_has_no_frame_is_shown() {
         // it has not linked its frame yet, or has unlinked it already
         let made = Made::unlinked(&python, "ENENER", &[&[1, 2], &[3]]);
         assert_eq!(made.shown(), "ENabNcR.", "{python:?}");
-        let made = Made::unlinked(&python, "NNEER", &[&[1, 2, 3]]);
-        assert_eq!(made.shown(), "NNEabcR.", "{python:?}");
+        let made = Made::unlinked(&python, "PEER", &[&[1, 2, 3]]);
+        assert_eq!(made.shown(), "PEabcR.", "{python:?}");
         // nor has any other one
         let made = Made::unlinked(&python, "NER", &[]);
         assert_eq!(made.shown(), "NER.", "{python:?}");
     }
 }
 
-/// Up to 3.10 nothing ties frames to eval loops: they move outwards when the whole stack is known.
+/// An eval loop that has called something has linked its frame: if the chain does not lead there, another one does.
 #[test]
-fn up_to_3_10_the_outermost_eval_loop_lacks_the_frame() {
+fn eval_loops_of_another_chain_are_marked() {
+    for python in VERSIONS.map(|version| version()).into_iter().filter(has_runs) {
+        // a sub-interpreter's, further in
+        let made = Made::unlinked(&python, "NENER", &[&[1, 2]]);
+        assert_eq!(made.shown(), "N<OtherChain>ENabR.", "{python:?}");
+        // the one that runs it, further out; it is said once
+        let made = Made::new(&python, "ENENER", &[&[1, 2]]);
+        assert_eq!(made.shown(), "abN<OtherChain>ENER.", "{python:?}");
+    }
+}
+
+/// Up to 3.10 nothing ties frames to eval loops but their number, and the place in the code.
+#[test]
+fn up_to_3_10_the_place_in_the_code_tells_which_eval_loop_has_no_frame() {
     let made = Made::unlinked(&old(), "ENENER", &[&[1], &[2]]);
-    assert_eq!(made.shown(), "aNbN-ER.");
-    assert!(made.words().contains(&word::python_lacks(made.native(0))), "the innermost one is kept, flags and all");
+    assert_eq!(made.shown(), "ENaNbR.");
     let made = Made::unlinked(&old(), "PER", &[]);
-    assert_eq!(made.shown(), "P-ER.", "its own frame is the next one");
-    assert!(made.words().contains(&word::python_lacks(made.native(1))));
+    assert_eq!(made.shown(), "PER.");
+    // where it is not known which one has none, all are in doubt
+    let mut made = Made::unlinked(&old(), "ENENER", &[&[1], &[2]]);
+    made.moment = 0;
+    assert_eq!(made.shown(), "aNbN<Unproven>ER.");
+    let made = made.with_natives("ENENEX");
+    assert_eq!(made.shown(), "aNbN<Unproven>EX~");
     // more frames than eval loops, or not all of them seen
     let made = Made::new(&old(), "ENER", &[&[1], &[2]]).with_natives("NER");
     assert_eq!(made.shown(), "NaR<Unproven>.");
     let made = Made::new(&old(), "ENEX", &[&[1], &[2]]);
     assert_eq!(made.shown(), "aNbX<Unproven>~");
     // what is not known for sure of no frame is no doubt
-    let made = Made::unlinked(&old(), "NEX", &[]);
-    assert_eq!(made.shown(), "N-EX~");
+    let made = Made::new(&old(), "NEX", &[]);
+    assert_eq!(made.shown(), "NEX~");
     // a fault on the way hides whether the innermost one has its own
     let mut made = Made::new(&old(), "ENENER", &[&[1], &[2], &[3]]);
     made.memory.remove(&(frame_at(2) + u64::from(made.entry.python.code)));
     assert_eq!(made.shown(), "aN<FrameUnreadable>ENER<Unproven>.");
+}
+
+/// Between two stores the code has the caller in a register, and the frame does not lead to it.
+#[test]
+fn a_frame_that_is_just_being_pushed_has_its_caller_in_a_register() {
+    for python in VERSIONS.map(|version| version()).into_iter().filter(has_runs) {
+        for left in [0, frame_at(1), frame_at(3), frame_at(40), 0x7000_0040, 5, u64::MAX] {
+            let mut made = Made::new(&python, "PENER", &[&[1, 2], &[3]]);
+            made.damage(1, python.back, Some(left));
+            made.registers[14] = frame_at(2);
+            made.moment = moment::CALLER | 14;
+            let expected = if left == frame_at(1) { "<Loop>PENER." } else { "abNcR." };
+            if left != frame_at(1) {
+                assert_eq!(made.shown(), expected, "{left:#x} {python:?}");
+            }
+            // only if the frame leads nowhere
+            made.moment = moment::CALLER_IF_NONE | 14;
+            if left == 0 {
+                assert_eq!(made.shown(), expected, "{python:?}");
+            }
+        }
+        let mut made = Made::new(&python, "ENER", &[&[1, 2], &[3]]);
+        (made.moment, made.registers[3]) = (moment::CALLER_IF_NONE | 3, frame_at(3));
+        assert_eq!(made.shown(), "abNcR.", "what it leads to is its caller, {python:?}");
+        // a register that does not hold a frame of this eval loop proves nothing
+        for held in [0, 8, frame_at(30), u64::MAX - 7] {
+            (made.moment, made.registers[3]) = (moment::CALLER | 3, held);
+            let shown = made.shown();
+            assert!(shown.starts_with('<') || shown.starts_with("EN"), "{held:#x} {shown} {python:?}");
+        }
+    }
+}
+
+#[test]
+fn a_frame_whose_caller_is_not_known_cuts_its_eval_loop() {
+    for (python, rest) in [(v3_11(), "cR."), (v3_12(), "cR."), (new(), "ER."), (v3_15(), "ER.")] {
+        let mut made = Made::new(&python, "ENER", &[&[1, 2], &[3]]);
+        made.moment = moment::NO_CALLER;
+        assert_eq!(made.shown(), std::format!("<HalfPushed>EN{rest}"), "{python:?}");
+    }
+}
+
+/// In 3.11 the flag that marks an eval loop's outermost frame is set late, and the `_PyCFrame`s tell all the same.
+#[test]
+fn runs_of_3_11_end_without_the_flag() {
+    let python = v3_11();
+    for flags in [[0, 0], [0, 1], [1, 0], [1, 1]] {
+        let mut made = Made::new(&python, "NENER", &[&[1, 2], &[3]]);
+        for (id, flag) in [1, 2].into_iter().zip(flags) {
+            made.damage(id, python.owner & !7, Some(!(0xff << 32) | flag << 32));
+        }
+        assert_eq!(made.shown(), "NabNcR.", "{flags:?}");
+    }
 }
 
 #[test]
@@ -80,20 +150,13 @@ fn a_stack_that_stops_keeps_what_was_proven() {
     }
 }
 
-/// In 3.11 a run follows from the one before: an eval loop that was not seen shifts all that come after it.
+/// What ties a run to its eval loop lies in the latter: one that was not seen shifts none.
 #[test]
-fn frames_that_are_left_at_the_root_are_doubted_in_3_11() {
-    let made = Made::new(&v3_11(), "ENENER", &[&[1, 2], &[3], &[4]]).with_natives("ENER");
-    assert_eq!(made.shown(), "abNcR<Unproven>.");
-    // nothing was shown, so nothing is doubted
-    let made = Made::unlinked(&v3_11(), "ENER", &[&[1]]).with_natives("ER");
-    assert_eq!(made.shown(), "ER.");
-    // a stack that stops has not come to them
-    let made = Made::new(&v3_11(), "ENXNER", &[&[1, 2], &[3]]);
-    assert_eq!(made.shown(), "abNX~");
-    // what ties a run to its eval loop lies in the latter
-    let made = Made::new(&new(), "ENENER", &[&[1, 2], &[3], &[4]]).with_natives("ENER");
-    assert_eq!(made.shown(), "abNcR.");
+fn frames_that_are_left_at_the_root_are_not_shown() {
+    for python in [v3_11(), v3_12(), new(), v3_15()] {
+        let made = Made::new(&python, "ENENER", &[&[1, 2], &[3], &[4]]).with_natives("ENER");
+        assert_eq!(made.shown(), "abNcR.", "{python:?}");
+    }
 }
 
 #[test]
@@ -136,7 +199,7 @@ fn eval_loops_are_kept_if_they_are_wanted() {
     let made = Made::unlinked(&new(), "ENER", &[&[1, 2]]).keeping_native();
     assert_eq!(made.shown(), "ENabER.");
     let made = Made::unlinked(&old(), "ENER", &[&[1]]).keeping_native();
-    assert_eq!(made.shown(), "aEN-ER.");
+    assert_eq!(made.shown(), "ENaER.");
 }
 
 #[test]
@@ -157,7 +220,7 @@ fn a_fault_is_said_once_and_the_rest_is_native() {
     }
 }
 
-/// 3.12 and 3.11 look at the next eval loop first, whose `_PyCFrame` would lie as far from its end.
+/// 3.12 and 3.11 go on with the `_PyCFrame` before.
 #[test]
 fn the_first_frame_must_have_a_code_object() {
     for (python, fault) in [(old(), "<NotCode>"), (new(), "<NotCode>"), (v3_15(), "<NotCode>")] {
@@ -168,11 +231,12 @@ fn the_first_frame_must_have_a_code_object() {
     for python in [v3_11(), v3_12()] {
         let mut made = Made::new(&python, "NENER", &[&[1], &[2]]);
         made.memory.insert(made::code_at(1) + u64::from(python.object_type), TYPE + 8);
-        // nothing lies in the next one's
-        assert_eq!(made.shown(), "N<HalfPushed>EN<StateUnreadable>ER.", "{python:?}");
-        let own = made.cframe_of(1) + u64::from(python.cframe_current);
-        made.memory.insert(own, frame_at(2));
         assert_eq!(made.shown(), "N<HalfPushed>ENbR.", "{python:?}");
+        // that one's frame is none either
+        made.memory.insert(made::code_at(2) + u64::from(python.object_type), TYPE + 8);
+        assert_eq!(made.shown(), "N<HalfPushed>EN<NotCode>ER.", "{python:?}");
+        made.memory.remove(&(made.cframe_of(0) + u64::from(python.cframe_current) + 8));
+        assert_eq!(made.shown(), "N<StateUnreadable>ENER.", "{python:?}");
     }
 }
 
@@ -191,7 +255,7 @@ fn a_chain_that_ends_within_a_run_proves_nothing() {
     for python in [v3_11(), v3_12()] {
         let mut made = Made::new(&python, "NENER", &[&[1, 2], &[3]]);
         made.damage(1, python.back, Some(0));
-        assert_eq!(made.shown(), "N<HalfPushed>EN<StateUnreadable>ER.", "{python:?}");
+        assert_eq!(made.shown(), "N<HalfPushed>ENcR.", "{python:?}");
     }
 }
 

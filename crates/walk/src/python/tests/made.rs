@@ -6,8 +6,8 @@
 extern crate std;
 
 use abi::process::{Mapping, code};
-use abi::python::{CodeFacts, Entry, Fault, NONE, Python, flags, run as ends};
-use abi::record::TURNS;
+use abi::python::{CodeFacts, Entry, Fault, NONE, Python, flags, moment, run as ends};
+use abi::record::{REGISTERS, TURNS};
 use abi::stop::Stop;
 use abi::table::{Rule, cfa};
 use abi::word::{self, Word, flag};
@@ -31,6 +31,7 @@ const TEXT: u64 = 0x40_0000;
 const FUNCTION: u64 = 0x10_0000;
 const OBJECT: u32 = 7;
 const SHIM_CODE: u64 = 0x66_0000;
+const ROOT_CFRAME: u64 = STATE + 0x200;
 
 /// Where the frame with this number lies.
 pub(crate) fn frame_at(id: u64) -> u64 {
@@ -58,6 +59,10 @@ pub(crate) struct Made {
     pub(crate) entry: Entry,
     pub(crate) pointer: u64,
     pub(crate) kernel: Vec<u64>,
+    /// What is true where the innermost eval loop is.
+    pub(crate) moment: u32,
+    /// The registers of the sample, by their numbers.
+    pub(crate) registers: [u64; REGISTERS],
     natives: Vec<char>,
     /// First address of each native frame, and the first one behind it.
     pub(crate) extents: Vec<(u64, u64)>,
@@ -93,6 +98,9 @@ impl Target for Made {
             'P' => EvalLoop::Part,
             _ => EvalLoop::No,
         }
+    }
+    fn moment(&mut self, _: u64) -> u32 {
+        self.moment
     }
     fn thread_pointer(&mut self) -> u64 {
         self.pointer
@@ -130,6 +138,8 @@ impl Made {
         let mut made = Made::without_chain(python, natives);
         let loops = made.loops[1..].to_vec();
         made.link(runs, &loops);
+        // up to 3.10 only the place in its code tells
+        made.moment = if has_runs(python) { 0 } else { moment::UNLINKED };
         made
     }
 
@@ -150,6 +160,8 @@ impl Made {
             entry,
             pointer: POINTER,
             kernel: Vec::new(),
+            moment: 0,
+            registers: [0; REGISTERS],
             natives: Vec::new(),
             extents: Vec::new(),
             loops: Vec::new(),
@@ -234,12 +246,23 @@ impl Made {
         let first = links.first().map_or(0, |link| link.0);
         let current = STATE + u64::from(python.current);
         if has_cframes(&python) {
-            // without an eval loop that has one, the thread's own is the root one in its state
-            let cframe = loops.first().map_or(STATE + 0x200, |native| self.extents[*native].1 - 0x50);
-            self.memory.insert(current, cframe);
-            self.memory.insert(cframe + u64::from(python.cframe_current), first);
+            self.put_cframes(runs, loops);
         } else {
             self.memory.insert(current, first);
+        }
+    }
+
+    /// A `_PyCFrame` in each eval loop's frame, each with the first frame of its run; the thread's own root one is the last.
+    fn put_cframes(&mut self, runs: &[&[u64]], loops: &[usize]) {
+        let python = self.entry.python;
+        let cframes: Vec<u64> =
+            loops.iter().map(|native| self.extents[*native].1 - 0x50).chain([ROOT_CFRAME]).collect();
+        self.memory.insert(STATE + u64::from(python.current), cframes[0]);
+        for (index, cframe) in cframes.iter().enumerate() {
+            let first = runs.get(index).and_then(|run| run.first()).map_or(0, |id| frame_at(*id));
+            let current = cframe + u64::from(python.cframe_current);
+            self.memory.insert(current, first);
+            self.memory.insert(current + 8, cframes.get(index + 1).copied().unwrap_or(0));
         }
     }
 
@@ -306,6 +329,7 @@ impl Made {
         walk.stack.words[..self.kernel.len()].copy_from_slice(&self.kernel);
         walk.registers.pc = TEXT + offset_of(&self.natives, 0);
         walk.registers.sp = STACK;
+        walk.registers.all = self.registers;
         walk.begin(self.kernel.len() as u32, 0);
         for left in (0..turns).rev() {
             if !turn::<X86_64, Made>(&mut target, entry, &mut walk) {
@@ -357,7 +381,7 @@ fn unrolled(walk: &Walk) -> Vec<u64> {
     words
 }
 
-/// Words as letters: faults by their names, `-` where an eval loop lacks its frame, `.` the end at the root, `~` any other.
+/// Words as letters: faults by their names, `.` the end at the root, `~` any other.
 pub(crate) fn render(words: &[u64]) -> String {
     let letter = |word: &u64| match Word::decode(*word) {
         Word::Kernel(_) => "k".to_string(),
@@ -365,7 +389,6 @@ pub(crate) fn render(words: &[u64]) -> String {
         Word::Python(code) => char::from(b'a' + ((code - code_at(1)) / 0x1000) as u8).to_string(),
         Word::PythonAt { .. } => String::new(),
         Word::PythonFault(code) => std::format!("<{:?}>", Fault::from_code(code).expect("a fault")),
-        Word::PythonLacks { .. } => "-".to_string(),
         Word::End { stop, .. } => if stop == Stop::Root as u8 { "." } else { "~" }.to_string(),
         word => panic!("{word:?}"),
     };

@@ -78,13 +78,10 @@ impl Scene {
         let is_old = self.python().run == ends::EVERY;
         let mut runs: Vec<Option<Vec<u64>>> = self.frames().into_iter().map(Some).collect();
         if self.unlinked {
-            // up to 3.10 it is seen in the outermost eval loop
-            let at = if is_old { runs.len() } else { 0 };
-            runs.insert(at, None);
+            runs.insert(0, None);
         }
         let mut runs = runs.into_iter();
         let kinds: Vec<char> = self.natives.chars().collect();
-        let innermost = kinds.iter().position(|kind| *kind == 'E').expect("an eval loop");
         let mut words = made.kernel.clone();
         for group in groups(&kinds) {
             let natives = group.clone().filter(|index| kinds[*index] == 'E' || *index == group.start);
@@ -99,10 +96,11 @@ impl Scene {
                     words.extend(natives.filter(|_| self.keeps));
                 }
                 None => {
-                    words.extend(natives);
-                    if is_old {
-                        words.insert(words.len() - 1, word::python_lacks(made.native(innermost)));
+                    // what has called something has linked its frame
+                    if !is_old && group.start != 0 && !self.runs.is_empty() {
+                        words.push(word::python_fault(abi::python::Fault::OtherChain as u8));
                     }
+                    words.extend(natives);
                 }
             }
         }
@@ -167,10 +165,7 @@ fn native_order(made: &Made, natives: &str, words: &[u64]) {
         frames = 0;
         words.next();
         if is_main && group.len() > 1 {
-            while words
-                .next_if(|word| matches!(Word::decode(*word), Word::PythonLacks { .. } | Word::PythonFault(_)))
-                .is_some()
-            {}
+            while words.next_if(|word| matches!(Word::decode(*word), Word::PythonFault(_))).is_some() {}
             assert_eq!(words.next(), Some(made.native(group.end - 1)));
         }
     }
@@ -225,6 +220,9 @@ fn check_words(made: &Made, words: &[u64]) -> Result<(), TestCaseError> {
     // of one eval loop frames may be missing, and others follow
     let half_pushed = abi::python::Fault::HalfPushed as u8;
     let (caught, faults): (Vec<u8>, Vec<u8>) = faults.into_iter().partition(|fault| *fault == half_pushed);
+    let other_chain = abi::python::Fault::OtherChain as u8;
+    let (marks, faults): (Vec<u8>, Vec<u8>) = faults.into_iter().partition(|fault| *fault == other_chain);
+    prop_assert!(marks.len() <= 1);
     prop_assert!(doubts.len() <= 1 && caught.len() <= 1 && faults.len() <= 1);
     prop_assert!(count(|word| matches!(word, Word::Python(_))) <= abi::python::FRAMES as usize);
     let tags = u64::from(made.entry.python.tags);
