@@ -44,15 +44,9 @@ pub(crate) struct Verdict {
     pub(crate) leaving: u64,
     /// Reason and stack.
     pub(crate) wrong: Vec<(String, Sampled)>,
-    /// So many may be wrong, see [`OF_3_11`].
-    tolerated: u64,
     /// Right ones, by thread.
     pub(crate) threads: BTreeMap<String, u64>,
 }
-
-/// In 3.11 the flag that ends an eval loop's run of frames is not set yet, or not any more, in a stack of some thousands: then the
-/// run goes on into its caller's (docs/accuracy.md).
-const OF_3_11: u64 = 2;
 
 /// Python frames, outermost first.
 pub(crate) fn python(frames: &[Label]) -> impl Iterator<Item = &Python> {
@@ -111,8 +105,7 @@ impl Verdict {
 
     /// Judges stacks of any format.
     pub(crate) fn of(stacks: impl IntoIterator<Item = Sampled>, told: &Told, wanted: Wanted) -> Verdict {
-        let tolerated = if matches!(told.minor(), 0 | 11) { OF_3_11 } else { 0 };
-        let mut verdict = Verdict { tolerated, ..Verdict::default() };
+        let mut verdict = Verdict::default();
         let calls = Calls::new(told, wanted.lines);
         for stack in stacks {
             verdict.judge(stack, told, &calls, wanted);
@@ -175,7 +168,7 @@ impl Verdict {
             problems.push("no samples".to_owned());
         }
         let count: u64 = self.wrong.iter().map(|(_, stack)| stack.count).sum();
-        if count > self.tolerated {
+        if count > 0 {
             problems.push(format!("{count} of {all} stacks are wrong:\n{}", self.list()));
         }
         for (what, counts, share) in [("cut", &self.cut, wanted.cut), ("stopped", &self.stopped, wanted.stopped)] {
