@@ -1,22 +1,23 @@
-//! Threads that make unwind tables, so that reading the sampler's output never waits for one.
+//! Threads that make unwind tables.
 
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
-use crossbeam_channel::{Receiver, Sender, unbounded};
 use objects::{BuildError, Cache, CacheKey, Image, UnwindTable};
-use rustix::event::{EventfdFlags, eventfd};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use symbols::ObjectFile;
+
+use crate::workers::Workers;
 
 /// Tables on disk at most, in bytes; a whole system has some hundred MB.
 const CACHE_BYTES: u64 = 512 << 20;
 
 /// A table to be made.
-struct Job {
-    object: u32,
-    file: Arc<ObjectFile>,
-    cached: bool,
+pub(crate) struct Job {
+    /// The object.
+    pub(crate) object: u32,
+    /// Its file.
+    pub(crate) file: Arc<ObjectFile>,
+    /// It may be taken from the cache: the file is what its build-id says, and only those can write it who can write the cache.
+    pub(crate) cached: bool,
 }
 
 /// A table that was asked for.
@@ -27,85 +28,24 @@ pub(crate) struct Built {
     pub(crate) table: Result<UnwindTable, String>,
 }
 
-/// The threads and their queues.
-pub(crate) struct Builders {
-    jobs: Option<Sender<Job>>,
-    results: Receiver<Built>,
-    /// Readable when there are results.
-    ready: Arc<OwnedFd>,
-    threads: Vec<JoinHandle<()>>,
-    waiting: usize,
-}
+/// Makes tables.
+pub(crate) type Builders = Workers<Job, Built>;
 
-impl Builders {
-    /// Starts `threads` threads that share the cache of tables on disk, if there is one.
-    pub(crate) fn start(threads: usize, cache: Option<Cache>) -> std::io::Result<Builders> {
-        let (jobs, todo) = unbounded::<Job>();
-        let (done, results) = unbounded();
-        let ready = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
-        let cache = cache.map(Arc::new);
-        let mut handles = Vec::new();
-        for number in 0..threads.max(1) {
-            let (todo, done, ready, cache) = (todo.clone(), done.clone(), ready.clone(), cache.clone());
-            let work = move || {
-                hurry();
-                if let Some(cache) = cache.as_deref().filter(|_| number == 0) {
-                    // what cannot be removed now may be the next time
-                    let _ = cache.prune(CACHE_BYTES);
-                }
-                for job in todo {
-                    let table = make(&job.file, cache.as_deref().filter(|_| job.cached));
-                    if done.send(Built { object: job.object, table }).is_err() {
-                        break;
-                    }
-                    // the counter cannot overflow: one is added per table
-                    let _ = rustix::io::write(&*ready, &1u64.to_ne_bytes());
-                }
-            };
-            handles.push(std::thread::Builder::new().name(format!("tables-{number}")).spawn(work)?);
+/// Starts `threads` threads that share the cache of tables on disk, if there is one.
+pub(crate) fn start(threads: usize, cache: Option<Cache>) -> std::io::Result<Builders> {
+    let cache = cache.map(Arc::new);
+    Workers::start("tables", threads, move |number| {
+        hurry();
+        let cache = cache.clone();
+        if let Some(cache) = cache.as_deref().filter(|_| number == 0) {
+            // what cannot be removed now may be the next time
+            let _ = cache.prune(CACHE_BYTES);
         }
-        Ok(Builders { jobs: Some(jobs), results, ready, threads: handles, waiting: 0 })
-    }
-
-    /// Asks for a table. One may be `cached`, and taken from the cache, if the file is what its build-id says and only
-    /// those can write it who can write the cache.
-    pub(crate) fn ask(&mut self, object: u32, file: Arc<ObjectFile>, cached: bool) {
-        if let Some(jobs) = &self.jobs
-            && jobs.send(Job { object, file, cached }).is_ok()
-        {
-            self.waiting += 1;
+        move |job: Job| {
+            let table = make(&job.file, cache.as_deref().filter(|_| job.cached));
+            Built { object: job.object, table }
         }
-    }
-
-    /// Becomes readable when there are results.
-    pub(crate) fn ready(&self) -> BorrowedFd<'_> {
-        self.ready.as_fd()
-    }
-
-    /// Whether tables are being made.
-    pub(crate) fn busy(&self) -> bool {
-        self.waiting > 0
-    }
-
-    /// The next finished table.
-    pub(crate) fn take(&mut self) -> Option<Built> {
-        let built = self.results.try_recv().ok()?;
-        self.waiting -= 1;
-        Some(built)
-    }
-
-    /// Resets the signal that there are results; call it before [`Builders::take`].
-    pub(crate) fn acknowledge(&self) {
-        let mut count = [0; 8];
-        let _ = rustix::io::read(&*self.ready, &mut count);
-    }
-}
-
-impl Drop for Builders {
-    fn drop(&mut self) {
-        self.jobs = None;
-        self.threads.drain(..).for_each(|thread| drop(thread.join()));
-    }
+    })
 }
 
 /// A table takes a fraction of a second of CPU time, and samples wait for it: on a machine that is busy with what is

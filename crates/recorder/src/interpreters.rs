@@ -1,20 +1,17 @@
-//! A thread that looks at processes for CPython, so that nothing waits for it.
+//! A thread that looks at processes for CPython.
 
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use abi::python::Entry;
-use crossbeam_channel::{Receiver, Sender, unbounded};
 use python::Ready;
 use python::code_object::CodeLayout;
 use python::eval_loop::EvalLoop;
 use python::interpreters::{self, Cache};
 use python::prove::Effort;
 use python::strings::StringLayout;
-use rustix::event::{EventfdFlags, eventfd};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use symbols::ObjectFile;
+
+use crate::workers::Workers;
 
 /// Which interpreter is in this process?
 pub(crate) struct Question {
@@ -26,8 +23,8 @@ pub(crate) struct Question {
     pub(crate) number: u64,
     /// How long was waited since the last one.
     pub(crate) pause: Option<Duration>,
-    /// Its files that may be one, with their numbers.
-    pub(crate) files: Vec<(u32, Arc<ObjectFile>)>,
+    /// Its objects that may be one.
+    pub(crate) objects: Vec<u32>,
 }
 
 /// What was found.
@@ -73,65 +70,15 @@ impl Proven {
     }
 }
 
-/// The thread and its queues.
-pub(crate) struct Interpreters {
-    questions: Option<Sender<Question>>,
-    /// Those that nobody has begun to answer.
-    waiting: Receiver<Question>,
-    answers: Receiver<Answer>,
-    ready: Arc<OwnedFd>,
-    thread: Option<JoinHandle<()>>,
-}
+/// Finds and proves interpreters.
+pub(crate) type Interpreters = Workers<Question, Answer>;
 
-impl Interpreters {
-    /// Starts the thread.
-    pub(crate) fn start() -> std::io::Result<Interpreters> {
-        let (questions, todo) = unbounded::<Question>();
-        let (done, answers) = unbounded();
-        let ready = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
-        let (signal, waiting) = (ready.clone(), todo.clone());
-        let work = move || {
-            let cache = Cache::new();
-            for question in todo {
-                if done.send(answer(&cache, question)).is_err() {
-                    break;
-                }
-                // the counter cannot overflow: one is added per answer
-                let _ = rustix::io::write(&*signal, &1u64.to_ne_bytes());
-            }
-        };
-        let thread = std::thread::Builder::new().name("interpreters".to_owned()).spawn(work)?;
-        Ok(Interpreters { questions: Some(questions), waiting, answers, ready, thread: Some(thread) })
-    }
-
-    /// Asks; false if nobody answers any more.
-    pub(crate) fn ask(&self, question: Question) -> bool {
-        self.questions.as_ref().is_some_and(|questions| questions.send(question).is_ok())
-    }
-
-    /// Becomes readable when there are answers.
-    pub(crate) fn ready(&self) -> BorrowedFd<'_> {
-        self.ready.as_fd()
-    }
-
-    /// The next answer.
-    pub(crate) fn take(&mut self) -> Option<Answer> {
-        self.answers.try_recv().ok()
-    }
-
-    /// Resets the signal that there are answers; call it before [`Interpreters::take`].
-    pub(crate) fn acknowledge(&self) {
-        let mut count = [0; 8];
-        let _ = rustix::io::read(&*self.ready, &mut count);
-    }
-}
-
-impl Drop for Interpreters {
-    fn drop(&mut self) {
-        self.questions = None;
-        while self.waiting.try_recv().is_ok() {}
-        self.thread.take().map(JoinHandle::join);
-    }
+/// Starts the thread.
+pub(crate) fn start() -> std::io::Result<Interpreters> {
+    Workers::start("interpreters", 1, |_| {
+        let cache = Cache::new();
+        move |question| answer(&cache, question)
+    })
 }
 
 fn answer(cache: &Cache, question: Question) -> Answer {
@@ -153,7 +100,7 @@ fn answer(cache: &Cache, question: Question) -> Answer {
         }
     };
     if found.is_empty() {
-        answer.not_python = question.files.iter().map(|(number, _)| *number).collect();
+        answer.not_python = question.objects;
     }
     for found in found {
         answer.may_pass |= found.may_pass();

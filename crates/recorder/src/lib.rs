@@ -23,6 +23,7 @@ mod mapped;
 pub mod probe;
 mod process_map;
 mod python_map;
+mod pythons;
 mod recording;
 mod ring;
 mod ring_positions;
@@ -30,6 +31,7 @@ mod runs;
 mod sampling;
 mod stacks;
 mod tables;
+mod workers;
 
 pub use arena::ArenaError;
 pub use bpf_object::ObjectError;

@@ -15,11 +15,11 @@ use profile::{Losses, Profile};
 use python::code_object::CodeObject;
 use symbols::PerfMap;
 
-use crate::builders::Builders;
+use crate::builders;
 use crate::collector::{Collector, Parts, Troubles};
 use crate::counts::Counts;
 use crate::evidence::Witness;
-use crate::interpreters::Interpreters;
+use crate::interpreters;
 use crate::known_objects::TableState;
 use crate::load::{LoadError, Sizes, load};
 use crate::process_map::ProcessMap;
@@ -202,7 +202,7 @@ impl Recording {
         let counts = Counts::new(sampler.counts, &sampler.control).map_err(io_error("cannot map the control map"))?;
         let cache = objects::default_directory().and_then(|directory| Cache::open(&directory).ok());
         let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(4));
-        let builders = Builders::start(threads, cache).map_err(io_error("cannot start threads"))?;
+        let builders = builders::start(threads, cache).map_err(io_error("cannot start threads"))?;
         let mut collector = Collector::new(Parts {
             table,
             sideband,
@@ -214,7 +214,7 @@ impl Recording {
             followed: follow.then_some(sampler.followed),
             tables,
             builders,
-            interpreters: Interpreters::start().map_err(io_error("cannot start a thread"))?,
+            interpreters: interpreters::start().map_err(io_error("cannot start a thread"))?,
             python_map: PythonMap::new(&sampler.pythons, &sampler.eval_loops)
                 .map_err(io_error("cannot map the map of interpreters"))?,
             keeps_eval_loops: options.keeps_eval_loops,

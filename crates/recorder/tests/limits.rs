@@ -33,11 +33,9 @@ const KNOWN: &str = "
 |---|---|
 | Samples that were taken before an interpreter was found and proven | eval loops as native frames, the innermost with `[python: interpreter not proven yet]` |
 | A second file with an interpreter in one process | the first that was proven is walked; the summary names the other, whose eval loops are native frames |
-| Up to 3.10: an interpreter that runs a sub-interpreter in its own thread. The C library's key leads to the state of the first of them, whose frames are fewer than the eval loops | `[python: Python frames that cannot be told to eval loops]`, unless the sub-interpreter has one eval loop only: then that is a native frame |
-| 3.11: the sub-interpreter in this case | its eval loops are native frames, without a mark |
-| From 3.12 on: the interpreter that runs it. The key leads to the state of the one that runs now | its eval loops are native frames, without a mark |
-| 3.11: an eval loop that is interrupted while the mark is not set that ends its run (some stacks in ten thousand) | the frames of its caller's eval loop stand with its own, one eval loop too far in, and an outer one is a native frame without a mark |
-| Code objects of one recording | each is kept until the end: a program that makes new ones all the time makes the recorder grow, by some kilobytes each |
+| Up to 3.10: an interpreter that runs a sub-interpreter in its own thread. The C library's key leads to the state of the first of them, whose frames are fewer than the eval loops | `[python: Python frames that cannot be told to eval loops]` |
+| 3.11: the sub-interpreter in this case. From 3.12 on: the interpreter that runs it, since the key leads to the state of the one that runs now | its eval loops are native frames, with `[python: eval loop of another interpreter or greenlet]` |
+| Code objects of one recording: programs may make new ones all the time | they are kept in 256 MB, and the summary says so if that was not enough; those that found no room are `[python: code object gone]` |
 | Free-threaded 3.14 and 3.15, pre-releases that were not measured, files without exported symbols, PyPy | the interpreter is refused by name; its eval loops are native frames |
 | Up to 3.10: the class of a method | its plain name: code objects have no other |
 ";

@@ -18,6 +18,7 @@ use abi::word::{TAG_SHIFT, Word};
 use aya::maps::{HashMap, MapData, RingBuf};
 use processes::{Change, Event, ProcessTable, Sideband, TimedEvent};
 use rustc_hash::{FxHashMap, FxHashSet};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use symbols::{PerfMap, PerfMapError};
 
 use crate::builders::Builders;
@@ -29,11 +30,11 @@ use crate::interpreters::Interpreters;
 use crate::known_objects::{KnownObjects, TableState};
 use crate::process_map::ProcessMap;
 use crate::python_map::PythonMap;
+use crate::pythons::Pythons;
 use crate::ring::{DeferredSample, NewStack, Record, decode};
 use crate::ring_positions::RingPositions;
 use crate::stacks::Stacks;
 use crate::tables::Tables;
-pub(crate) use python::Pythons;
 use testimony::Testimony;
 
 /// Between two drains of the counts.
@@ -223,20 +224,14 @@ impl Collector {
     /// Waits until there is something to do or `timeout` is over, and does it.
     pub(crate) fn step(&mut self, timeout: Duration) -> io::Result<()> {
         let timeout = timeout.min(self.until_next_look());
-        use rustix::event::{PollFd, PollFlags, Timespec, poll};
         let ready = {
             let mut fds = vec![PollFd::new(&self.ring, PollFlags::IN)];
             fds.push(PollFd::from_borrowed_fd(self.builders.ready(), PollFlags::IN));
             fds.push(PollFd::from_borrowed_fd(self.pythons.ready(), PollFlags::IN));
             fds.extend(self.sideband.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
-            let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
-            match poll(&mut fds, Some(&timeout)) {
-                Ok(ready) => ready,
-                // a signal: the caller looks at what it was
-                Err(rustix::io::Errno::INTR) => return Ok(()),
-                Err(error) => return Err(error.into()),
-            }
+            wait(&mut fds, timeout)?
         };
+        let Some(ready) = ready else { return Ok(()) };
         if ready > 0 {
             // events come in bursts (an exec is a dozen): let the burst end
             std::thread::sleep(Duration::from_millis(1));
@@ -296,16 +291,17 @@ impl Collector {
     /// Whether everything was read that had been written when it began.
     fn read_ring(&mut self) -> bool {
         let written = self.ring_positions.written();
-        let mut stacks = Vec::new();
+        let (mut stacks, mut codes) = (Vec::new(), Vec::new());
         while let Some(item) = self.ring.next() {
             match decode(&item) {
                 Some(Record::Stack(stack)) => stacks.push(stack),
                 Some(Record::Deferred(sample)) => self.waiting.deferred.push_back(sample),
                 Some(Record::GivenAway(record)) => self.waiting.given.push(record),
-                Some(Record::Code(code)) => self.pythons.name(&code),
+                Some(Record::Code(code)) => codes.push(code),
                 None => self.troubles.bad_records += 1,
             }
         }
+        codes.iter().for_each(|code| self.name_code(code));
         stacks.iter().for_each(|stack| self.add_stack(stack));
         self.ring_positions.read() >= written
     }
@@ -484,6 +480,17 @@ impl Collector {
         self.table.iter().for_each(|process| {
             self.known.insert(process.instance, info(process));
         });
+    }
+}
+
+/// Waits until something is there to be read, or `longest` is over: how many. `None` after a signal: the caller looks at what it
+/// was.
+fn wait(fds: &mut [PollFd<'_>], longest: Duration) -> io::Result<Option<usize>> {
+    let timeout = Timespec { tv_sec: longest.as_secs() as i64, tv_nsec: i64::from(longest.subsec_nanos()) };
+    match poll(fds, Some(&timeout)) {
+        Ok(ready) => Ok(Some(ready)),
+        Err(rustix::io::Errno::INTR) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 

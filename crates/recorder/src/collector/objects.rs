@@ -5,6 +5,7 @@ use std::time::Instant;
 use rustc_hash::FxHashSet;
 
 use super::{Collector, Parked, TABLE_LINGERS};
+use crate::builders::Job;
 use crate::known_objects::TableState;
 
 impl Collector {
@@ -42,16 +43,15 @@ impl Collector {
     pub(super) fn ask_table(&mut self, number: u32) {
         let Some(object) = self.objects.get_mut(number) else { return };
         if let (TableState::Unasked, Some(file)) = (&object.table, &object.file) {
-            self.builders.ask(number, file.clone(), object.trusted);
+            self.builders.ask(Job { object: number, file: file.clone(), cached: object.trusted });
             object.table = TableState::Asked;
         }
     }
 
     /// Puts finished tables in place and goes on with what waited for them.
     pub(super) fn take_tables(&mut self) {
-        self.builders.acknowledge();
         let mut arrived = FxHashSet::default();
-        while let Some(built) = self.builders.take() {
+        for built in self.builders.take() {
             let state = match built.table {
                 Ok(table) if table.rows.is_empty() => TableState::None("no unwind information".to_owned()),
                 Ok(table) => match self.tables.install(&table) {

@@ -1,19 +1,16 @@
-//! CPython in processes: which has one, as far as it is proven, and the code objects of its samples.
+//! CPython in processes: when which is looked at, and what becomes of it.
 
 use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use abi::python::{ENTRIES, EVAL_LOOPS, Entry};
-use processes::memory::ProcessMemory;
-use python::code_object::CodeObject;
-use python::sampled::Sampled;
-use rustc_hash::{FxHashMap, FxHashSet};
-use rustix::fd::BorrowedFd;
+use abi::python::{ENTRIES, EVAL_LOOPS};
+use rustc_hash::FxHashSet;
+use rustix::event::{PollFd, PollFlags};
 
-use super::{Attention, Collector};
-use crate::interpreters::{Answer, Interpreters, Proven, Question};
-use crate::python_map::PythonMap;
+use super::{Collector, wait};
+use crate::interpreters::{Answer, Proven, Question};
+use crate::pythons::{CODE_BYTES, Known};
 use crate::ring::NewCode;
 
 /// An interpreter that is not ready is looked at again after this time, and after twice as long the next time.
@@ -29,133 +26,17 @@ pub(super) enum State {
     #[default]
     Unknown,
     /// It is being looked at, for the question with this number.
-    Asked(u64),
+    Asked {
+        number: u64,
+        /// What the process maps has changed since.
+        changed: bool,
+    },
     /// There is none.
     None,
     /// There is one that may be ready later.
     Later { at: Instant, pause: Duration },
     /// It is proven.
     Known(Known),
-}
-
-/// An interpreter that is in the sampler's map.
-pub(super) struct Known {
-    index: u32,
-    found: Rc<Proven>,
-    object: u32,
-}
-
-/// One line about a process for the user.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Status {
-    /// What was found, or refused.
-    pub(crate) text: String,
-    /// Something was found: what is found later is not about the same.
-    is_final: bool,
-}
-
-/// A code object in a process: number of the process, address, check.
-type CodeKey = (u64, u64, u32);
-
-/// Interpreters and code objects of a recording.
-pub(crate) struct Pythons {
-    interpreters: Interpreters,
-    map: PythonMap,
-    keeps_eval_loops: bool,
-    /// By the sampler's id: number of the process, and the interpreter.
-    by_id: FxHashMap<u32, (u64, Rc<Proven>)>,
-    /// By number of the process: the object with the eval loop, and the interpreter.
-    by_instance: FxHashMap<u64, (u32, Rc<Proven>)>,
-    /// Processes to be looked at again.
-    later: Vec<u32>,
-    /// How many questions were asked.
-    asked: u64,
-    codes: FxHashMap<CodeKey, Option<CodeObject>>,
-    statuses: FxHashMap<u64, Vec<Status>>,
-    /// Objects that are known to be no interpreter.
-    not_python: FxHashSet<u32>,
-}
-
-impl Pythons {
-    pub(crate) fn new(interpreters: Interpreters, map: PythonMap, keeps_eval_loops: bool) -> Pythons {
-        Pythons {
-            interpreters,
-            map,
-            keeps_eval_loops,
-            by_id: FxHashMap::default(),
-            by_instance: FxHashMap::default(),
-            later: Vec::new(),
-            asked: 0,
-            codes: FxHashMap::default(),
-            statuses: FxHashMap::default(),
-            not_python: FxHashSet::default(),
-        }
-    }
-
-    /// Becomes readable when there are answers.
-    pub(super) fn ready(&self) -> BorrowedFd<'_> {
-        self.interpreters.ready()
-    }
-
-    /// Reads a code object out of what the sampler sent of it, and of the process what is missing.
-    pub(super) fn name(&mut self, code: &NewCode) {
-        let Some((instance, found)) = self.by_id.get(&code.id) else { return };
-        let pieces = code.pieces.iter().map(|(address, bytes)| (*address, bytes.as_slice())).collect();
-        let sampled = Sampled { address: code.code, check: code.check, pieces };
-        let live = || ProcessMemory::open(code.pid).ok();
-        let (layout, strings) = (found.code_layout(), found.string_layout());
-        let object = sampled.read(live, &found.entry.code, &layout, &strings);
-        let known = self.codes.entry((*instance, code.code, code.check)).or_default();
-        // one that was sent again may lack what was there before
-        if object.is_some() {
-            *known = object;
-        }
-    }
-
-    /// A code object of a process, if it could be read in time.
-    pub(crate) fn code(&self, instance: u64, code: u64, check: u32) -> Option<&CodeObject> {
-        self.codes.get(&(instance, code, check))?.as_ref()
-    }
-
-    /// Lines about the interpreters of a process.
-    pub(crate) fn statuses(&self, instance: u64) -> &[Status] {
-        self.statuses.get(&instance).map(Vec::as_slice).unwrap_or_default()
-    }
-
-    /// What the sampler knows of the interpreter that a process has or had last.
-    pub(super) fn of_process(&self, instance: u64) -> Option<(Entry, Rc<Proven>)> {
-        let (object, found) = self.by_instance.get(&instance)?;
-        Some((self.entry_of(found, *object), found.clone()))
-    }
-
-    fn entry_of(&self, found: &Proven, object: u32) -> Entry {
-        Entry { object, keeps_native: self.keeps_eval_loops.into(), ..found.entry }
-    }
-
-    /// Whether a place in an object is in the eval loop of the interpreter that a process has or had last.
-    pub(crate) fn is_eval_loop(&self, instance: u64, object: u32, offset: u64) -> bool {
-        let known = self.by_instance.get(&instance).filter(|(of, _)| *of == object);
-        known.is_some_and(|(_, found)| found.eval_loop.at(offset).is_some())
-    }
-
-    /// Notes what is to be said of a process: beside what it had before it became another program, in place of what was only
-    /// not ready.
-    fn note(&mut self, instance: u64, texts: Vec<String>, is_final: bool) {
-        let statuses = self.statuses.entry(instance).or_default();
-        statuses.retain(|status| status.is_final);
-        for text in texts {
-            if statuses.iter().all(|status| status.text != text) {
-                statuses.push(Status { text, is_final });
-            }
-        }
-    }
-
-    fn insert(&mut self, instance: u64, found: Rc<Proven>, object: u32) -> Option<Known> {
-        let (index, id) = self.map.insert(&self.entry_of(&found, object), &found.eval_loop)?;
-        self.by_id.insert(id, (instance, found.clone()));
-        self.by_instance.insert(instance, (object, found.clone()));
-        Some(Known { index, found, object })
-    }
 }
 
 impl Collector {
@@ -177,7 +58,7 @@ impl Collector {
             attention.python = State::None;
             return;
         }
-        let files = unsure.iter().filter_map(|number| Some((*number, self.objects.get(*number)?.file.clone()?)));
+        let has_file = |number: &u32| self.objects.get(*number).is_some_and(|object| object.file.is_some());
         let pause = match attention.python {
             State::Later { pause, .. } => Some(pause),
             _ => None,
@@ -185,9 +66,10 @@ impl Collector {
         let instance = self.recent.get(&pid).copied().unwrap_or(0);
         self.pythons.asked += 1;
         let number = self.pythons.asked;
-        let question = Question { pid, instance, number, pause, files: files.collect() };
+        let question =
+            Question { pid, instance, number, pause, objects: unsure.into_iter().filter(has_file).collect() };
         if self.pythons.interpreters.ask(question) {
-            attention.python = State::Asked(number);
+            attention.python = State::Asked { number, changed: false };
         }
     }
 
@@ -212,16 +94,19 @@ impl Collector {
     }
 
     fn is_preparing(&self) -> bool {
-        self.builders.busy() || self.attention.values().any(|attention| matches!(attention.python, State::Asked(_)))
+        self.builders.busy() || self.pythons.interpreters.busy()
     }
 
     fn wait_for_helpers(&self, longest: Duration) -> io::Result<()> {
-        use rustix::event::{PollFd, PollFlags, Timespec, poll};
-        let timeout = Timespec { tv_sec: longest.as_secs() as i64, tv_nsec: i64::from(longest.subsec_nanos()) };
-        let ready = [self.pythons.ready(), self.builders.ready()].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-        match poll(&mut ready.to_vec(), Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(error) => Err(error.into()),
+        let helpers = [self.pythons.ready(), self.builders.ready()];
+        let mut helpers = helpers.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+        wait(&mut helpers, longest).map(drop)
+    }
+
+    /// Keeps what a code object says.
+    pub(super) fn name_code(&mut self, code: &NewCode) {
+        if !self.pythons.name(code) {
+            self.troubles.no_room = Some(format!("room for {} MB of Python code objects only", CODE_BYTES >> 20));
         }
     }
 
@@ -247,8 +132,7 @@ impl Collector {
                 self.pythons.later.push(pid);
             }
         }
-        self.pythons.interpreters.acknowledge();
-        while let Some(answer) = self.pythons.interpreters.take() {
+        for answer in self.pythons.interpreters.take() {
             self.learn_python(answer);
         }
     }
@@ -256,15 +140,14 @@ impl Collector {
     fn learn_python(&mut self, answer: Answer) {
         self.pythons.not_python.extend(&answer.not_python);
         // if it has become another program since, the answer is about none that runs
-        let is_asked =
-            |attention: &Attention| matches!(attention.python, State::Asked(number) if number == answer.number);
-        if !self.attention.get(&answer.pid).is_some_and(is_asked) {
-            return;
-        }
+        let has_changed = match self.attention.get(&answer.pid).map(|attention| &attention.python) {
+            Some(State::Asked { number, changed }) if *number == answer.number => *changed,
+            _ => return,
+        };
         self.pythons.note(answer.instance, answer.statuses, answer.found.is_some());
         let state = match answer.found {
             Some(found) => self.enter_python(answer.pid, answer.instance, found),
-            None if answer.may_pass => State::Unknown,
+            None if answer.may_pass || has_changed => State::Unknown,
             None => State::None,
         };
         let state = match state {
@@ -319,8 +202,7 @@ impl Collector {
         let (found, object) = (known.found.clone(), known.object);
         let instance_of = |pid: u32| self.recent.get(&pid).copied().unwrap_or(0);
         let (from, instance) = (instance_of(parent), instance_of(child));
-        let statuses = self.pythons.statuses(from).to_vec();
-        self.pythons.statuses.insert(instance, statuses);
+        self.pythons.copy_statuses(from, instance);
         // one that had this pid before, and was not seen to end
         self.forget_python(child);
         let Some(known) = self.insert_python(instance, found, object) else { return 0 };
@@ -333,7 +215,7 @@ impl Collector {
     pub(super) fn forget_python(&mut self, pid: u32) {
         let Some(attention) = self.attention.get_mut(&pid) else { return };
         if let State::Known(known) = std::mem::take(&mut attention.python) {
-            self.pythons.map.remove(known.index);
+            self.pythons.remove(known);
         }
     }
 
@@ -344,7 +226,8 @@ impl Collector {
             State::Known(known) if objects.contains(&known.object) => {}
             State::Known(_) => self.forget_python(pid),
             State::None => attention.python = State::Unknown,
-            _ => {}
+            State::Asked { number, .. } => attention.python = State::Asked { number: *number, changed: true },
+            State::Unknown | State::Later { .. } => {}
         }
         if self.selective() {
             self.look_for_python(pid);
