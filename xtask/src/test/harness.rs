@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 
+use super::failure::{Failure, headed};
 use crate::command::shown;
 
 /// What a run of tests came to.
@@ -18,6 +19,8 @@ pub struct Counts {
     pub failed: u64,
     /// Tests that were skipped.
     pub skipped: Vec<Skip>,
+    /// What failed ones printed.
+    pub failures: Vec<Failure>,
 }
 
 /// A test that was skipped.
@@ -55,8 +58,10 @@ fn run_and_show(command: &mut Command, out: impl Write, err: impl Write + Send +
     let status = child.wait().with_context(|| shown(command))?;
     let mut counts = count(&lines);
     if !status.success() && counts.failed == 0 {
-        eprintln!("{status}: {}", shown(command));
+        let died = format!("{status}: {}", shown(command));
+        eprintln!("{died}");
         counts.failed = 1;
+        counts.failures.push(Failure::new(&died, &lines));
     }
     Ok(counts)
 }
@@ -74,11 +79,11 @@ fn read(from: impl Read, mut to: impl Write) -> Vec<String> {
 }
 
 fn count(lines: &[String]) -> Counts {
-    let mut counts = Counts::default();
+    let mut counts = Counts { failures: Failure::all(lines), ..Counts::default() };
     let mut excused = 0;
     let mut test = "";
     for line in lines {
-        if let Some(name) = line.strip_prefix("---- ").and_then(|line| line.strip_suffix(" stdout ----")) {
+        if let Some(name) = headed(line) {
             test = name;
         } else if let Some(reason) = line.strip_prefix("SKIPPED: ") {
             counts.skipped.push(Skip::new(test, reason));
@@ -139,7 +144,7 @@ mod tests {
             Skip::new("live::needs_root", "needs root"),
             Skip::new("", "no Chromium in PATH"),
         ];
-        assert_eq!(counts, Counts { passed: 5, failed: 0, skipped });
+        assert_eq!(counts, Counts { passed: 5, skipped, ..Counts::default() });
     }
 
     #[test]
@@ -155,7 +160,10 @@ mod tests {
         // shown, the output would count once more where this test itself is counted
         let quiet = |command: &mut Command| run_and_show(command, std::io::sink(), std::io::sink());
         let counts = quiet(Command::new("sh").args(["-c", script])).unwrap();
-        assert_eq!(counts, Counts { passed: 1, failed: 1, skipped: vec![Skip::new("", "why")] });
+        assert_eq!((counts.passed, counts.failed, counts.skipped), (1, 1, vec![Skip::new("", "why")]));
+        let [failure] = &counts.failures[..] else { panic!("{:?}", counts.failures) };
+        assert!(failure.test.contains("SIGSEGV"), "{}", failure.test);
+        assert_eq!(failure.excerpt(9), ["test result: ok. 2 passed; 0 failed", "SKIPPED: why"]);
         assert!(quiet(&mut Command::new("no-such-program-anywhere")).is_err());
     }
 }

@@ -1,6 +1,7 @@
 //! `cargo xtask test`: everything that must be in order before a change goes in, and a summary of it.
 
 mod binaries;
+mod failure;
 mod harness;
 mod needs;
 mod summary;
@@ -16,6 +17,7 @@ use crate::fuzz;
 use crate::install::Privilege;
 use crate::interpreters;
 use crate::tree;
+use failure::Failure;
 use harness::{Counts, Skip};
 use summary::Summary;
 
@@ -77,7 +79,7 @@ fn interpreters(summary: &mut Summary, arguments: &Arguments) {
     println!("\n== {name}");
     let start = Instant::now();
     match interpreters::get_newest() {
-        Ok(()) => summary.step(name, start.elapsed(), true),
+        Ok(()) => summary.step(name, start.elapsed(), None),
         Err(error) => println!("note: {error:#}; tests use what is here"),
     }
 }
@@ -86,11 +88,11 @@ fn interpreters(summary: &mut Summary, arguments: &Arguments) {
 fn step(summary: &mut Summary, name: &str, action: impl FnOnce() -> Result<()>) {
     println!("\n== {name}");
     let start = Instant::now();
-    let done = action();
-    if let Err(error) = &done {
-        eprintln!("error: {error:#}");
+    let error = action().err().map(|error| format!("{error:#}"));
+    if let Some(error) = &error {
+        eprintln!("error: {error}");
     }
-    summary.step(name, start.elapsed(), done.is_ok());
+    summary.step(name, start.elapsed(), error.as_deref());
 }
 
 fn checks(summary: &mut Summary) {
@@ -176,7 +178,7 @@ fn harness(summary: &mut Summary, name: &str, mut command: Command) {
     let start = Instant::now();
     let counts = harness::run(&mut command).unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
-        Counts { failed: 1, ..Counts::default() }
+        Counts { failed: 1, failures: vec![Failure::new(&format!("{error:#}"), &[])], ..Counts::default() }
     });
     summary.tests(name, start.elapsed(), counts);
 }

@@ -4,8 +4,13 @@ use std::collections::BTreeMap;
 use std::fmt::{Display, Formatter};
 use std::time::Duration;
 
+use super::failure::Failure;
 use super::harness::Counts;
 use super::needs::Need;
+
+/// So many lines of what failed tests printed are shown at the end; each shows at least a few as long as there is room.
+const LINES: usize = 200;
+const LEAST: usize = 8;
 
 /// The outcome of a run.
 #[derive(Debug, Default)]
@@ -23,14 +28,15 @@ struct Step {
 
 #[derive(Debug)]
 enum Outcome {
-    Done(bool),
+    /// With what went wrong.
+    Done(Option<String>),
     Tests(Counts),
 }
 
 impl Step {
     fn failed(&self) -> u64 {
         match &self.outcome {
-            Outcome::Done(well) => u64::from(!well),
+            Outcome::Done(error) => u64::from(error.is_some()),
             Outcome::Tests(counts) => counts.failed,
         }
     }
@@ -44,9 +50,9 @@ impl Step {
 }
 
 impl Summary {
-    /// Notes a step that succeeded or failed.
-    pub fn step(&mut self, name: &str, time: Duration, well: bool) {
-        self.steps.push(Step { name: name.to_owned(), time, outcome: Outcome::Done(well) });
+    /// Notes a step that succeeded, or failed with an error.
+    pub fn step(&mut self, name: &str, time: Duration, error: Option<&str>) {
+        self.steps.push(Step { name: name.to_owned(), time, outcome: Outcome::Done(error.map(str::to_owned)) });
     }
 
     /// Notes a run of tests.
@@ -92,8 +98,8 @@ impl Display for Summary {
         for step in &self.steps {
             write!(formatter, "{:<52} {:>8.1} s  ", step.name, step.time.as_secs_f64())?;
             match &step.outcome {
-                Outcome::Done(true) => writeln!(formatter, "ok")?,
-                Outcome::Done(false) => writeln!(formatter, "FAILED")?,
+                Outcome::Done(None) => writeln!(formatter, "ok")?,
+                Outcome::Done(Some(_)) => writeln!(formatter, "FAILED")?,
                 Outcome::Tests(counts) => writeln!(formatter, "{}", brief(counts))?,
             }
         }
@@ -107,7 +113,32 @@ impl Display for Summary {
                 writeln!(formatter, "skipped: {}: {which}{reason}", step.name)?;
             }
         }
+        self.failures(formatter)?;
         write!(formatter, "{} passed, {} failed, {} skipped", self.passed(), self.failed(), self.skipped())
+    }
+}
+
+impl Summary {
+    /// What failed, and why: who sees the end of a long log only still sees that.
+    fn failures(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        let of_step = |step: &Step| match &step.outcome {
+            Outcome::Done(error) => error.iter().map(|error| (step.name.clone(), Failure::new(error, &[]))).collect(),
+            Outcome::Tests(counts) => {
+                counts.failures.iter().map(|failure| (step.name.clone(), failure.clone())).collect::<Vec<_>>()
+            }
+        };
+        let failures: Vec<_> = self.steps.iter().flat_map(of_step).collect();
+        let each = (LINES / failures.len().max(1)).max(LEAST) - 1;
+        let mut left = LINES;
+        for (step, failure) in &failures {
+            writeln!(formatter, "FAILED: {step}: {}", failure.test)?;
+            let excerpt = failure.excerpt(each.min(left));
+            left = left.saturating_sub(excerpt.len() + 1);
+            for line in excerpt {
+                writeln!(formatter, "    {line}")?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -139,11 +170,12 @@ mod tests {
     fn of(counts: &[(u64, u64, usize)], steps: &[bool]) -> Summary {
         let mut summary = Summary::default();
         for (passed, failed, skipped) in counts {
-            let counts = Counts { passed: *passed, failed: *failed, skipped: vec![Skip::new("one", "why"); *skipped] };
+            let skipped = vec![Skip::new("one", "why"); *skipped];
+            let counts = Counts { passed: *passed, failed: *failed, skipped, ..Counts::default() };
             summary.tests("tests", Duration::ZERO, counts);
         }
         for well in steps {
-            summary.step("step", Duration::ZERO, *well);
+            summary.step("step", Duration::ZERO, (!well).then_some("exit status: 1"));
         }
         summary
     }
@@ -154,6 +186,32 @@ mod tests {
         let text = summary.to_string();
         assert_eq!(text.lines().next_back(), Some("7 passed, 3 failed, 1 skipped"));
         assert!(text.contains("skipped: tests: one: why\n"), "{text}");
+    }
+
+    #[test]
+    fn what_failed_stands_at_the_end_with_what_it_printed() {
+        let mut summary = of(&[(3, 0, 1)], &[false]);
+        let output = ["LIVE figures".to_owned(), "thread 'a' panicked at a.rs:1:2:".to_owned(), "why".to_owned()];
+        let failures = vec![Failure::new("some::test", &output)];
+        summary.tests("live", Duration::ZERO, Counts { failed: 1, failures, ..Counts::default() });
+        let expected = "FAILED: step: exit status: 1\n\
+                        FAILED: live: some::test\n    LIVE figures\n    thread 'a' panicked at a.rs:1:2:\n    why\n\
+                        3 passed, 2 failed, 1 skipped";
+        assert!(summary.to_string().ends_with(expected), "{summary}");
+    }
+
+    #[test]
+    fn all_failures_are_named_though_only_so_much_of_them_is_shown() {
+        let output: Vec<String> = (0..1000).map(|number| format!("line {number}")).collect();
+        for count in [1, 7, 30, 500] {
+            let failures: Vec<_> = (0..count).map(|number| Failure::new(&format!("test {number}"), &output)).collect();
+            let mut summary = of(&[], &[]);
+            summary.tests("live", Duration::ZERO, Counts { failed: count, failures, ..Counts::default() });
+            let text = summary.to_string();
+            let of_tests = text.lines().filter(|line| line.starts_with("    line ")).count();
+            assert_eq!(text.lines().filter(|line| line.starts_with("FAILED: ")).count() as u64, count);
+            assert!((39..=LINES).contains(&of_tests), "{of_tests} lines of {count}");
+        }
     }
 
     #[test]
