@@ -1,6 +1,8 @@
 //! Python workloads: started, told, let go.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
@@ -54,11 +56,16 @@ pub(crate) fn is_long() -> bool {
     std::env::var_os("WHOLESTACK_HARDSHIP").is_some_and(|value| value == "long")
 }
 
+/// So many bytes of what a workload has complained are shown.
+const COMPLAINTS: u64 = 4096;
+
 /// A workload that was started. Ends when dropped.
 pub(crate) struct Running {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
+    /// Its standard error. A pipe that nobody reads would hold it up.
+    complaints: File,
     pub(crate) told: Told,
 }
 
@@ -70,10 +77,12 @@ impl Running {
 
     /// Starts a program and waits until it says a word.
     pub(crate) fn start_until(mut command: Command, word: &str) -> Running {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let complaints = tempfile::tempfile().expect("a temporary file");
+        let stderr = complaints.try_clone().expect("another descriptor of it");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr);
         let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
         let (input, output) = (child.stdin.take(), child.stdout.take().expect("a pipe"));
-        let mut running = Running { child, input, output: BufReader::new(output), told: Told::default() };
+        let mut running = Running { child, input, output: BufReader::new(output), complaints, told: Told::default() };
         running.hear(|line, _| line == word);
         running
     }
@@ -84,7 +93,9 @@ impl Running {
 
     /// Lets it work, or whatever it waits for.
     pub(crate) fn go(&mut self) {
-        self.input.as_mut().expect("not ended").write_all(b"\n").expect("it reads");
+        if let Err(error) = self.input.as_mut().expect("not ended").write_all(b"\n") {
+            panic!("it does not read ({error}): {}", self.end());
+        }
     }
 
     /// Waits until the work is done.
@@ -92,12 +103,21 @@ impl Running {
         self.hear(|_, told| told.is_over);
     }
 
+    /// How it ended, with the end of its complaints.
+    fn end(&mut self) -> String {
+        let status = self.child.wait().expect("waiting for it");
+        let length = self.complaints.metadata().map_or(0, |metadata| metadata.len());
+        let mut last = vec![0; usize::try_from(length.min(COMPLAINTS)).expect("small")];
+        let read = self.complaints.read_at(&mut last, length.saturating_sub(COMPLAINTS)).unwrap_or(0);
+        format!("{status}\n{}", String::from_utf8_lossy(&last[..read]).trim_end())
+    }
+
     fn hear(&mut self, is_last: impl Fn(&str, &Told) -> bool) {
         loop {
             let mut line = String::new();
             let read = self.output.read_line(&mut line).expect("text");
             if read == 0 {
-                panic!("it ended early: {:?}", self.child.wait());
+                panic!("it ended early: {}", self.end());
             }
             if line.starts_with('{') {
                 self.told.hear(&line);
