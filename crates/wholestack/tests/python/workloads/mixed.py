@@ -76,7 +76,8 @@ def ordering(size, taken):
 def hashing(size, taken):
     for _ in range(size):
         hashlib.sha256(BYTES).digest()
-        hashlib.pbkdf2_hmac("sha256", b"a", b"b", 20)
+        if DERIVE:
+            DERIVE("sha256", b"a", b"b", 20)
 
 
 def multiplying(size, taken):
@@ -85,6 +86,8 @@ def multiplying(size, taken):
         numpy.sort(MATRIX, axis=None)
 
 
+# from 3.12 on hashlib has it of OpenSSL only, which not every interpreter is built with
+DERIVE = getattr(hashlib, "pbkdf2_hmac", None)
 MATRIX = numpy.arange(2500.0).reshape(50, 50) if numpy else None
 BLOCKS = [dumping, loading, matching, ordering, hashing]
 if zlib:
