@@ -2,21 +2,15 @@
 
 use crate::explain::interpreters::{self, Interpreter};
 use crate::explain::skip;
-use crate::judge::{Verdict, Wanted, sampled};
+use crate::judge::{Verdict, sampled};
 use crate::support::needs;
 use crate::support::record::Recording;
-use crate::workload::{Running, cases, command, is_long, with_each};
+use crate::workload::{self, Running, cases, command, is_long, with_each};
 
 /// CPU seconds of each thread, for about as many samples at either rate; ten times as long in long runs.
 fn seconds(frequency: u32) -> f64 {
     let seconds = if frequency < 500 { 0.06 } else { 0.03 };
     if is_long() { 10.0 * seconds } else { seconds }
-}
-
-/// musl's own code has no unwind information, so no stack of a thread reaches its root.
-fn wanted(interpreter: &Interpreter, lines: bool) -> Wanted {
-    let stopped = if interpreter.name == "musl" { 1.0 } else { Wanted::with_lines(lines).stopped };
-    Wanted { stopped, ..Wanted::with_lines(lines) }
 }
 
 fn check(interpreter: &Interpreter, frequency: u32, lines: bool) {
@@ -33,7 +27,7 @@ fn check(interpreter: &Interpreter, frequency: u32, lines: bool) {
     running.go();
     running.done();
     let recorded = recording.stop();
-    let wanted = wanted(interpreter, lines);
+    let wanted = workload::wanted(interpreter, lines);
     let verdict = Verdict::over(&recorded.stacks, &running.told, wanted);
     println!(
         "LIVE spin | {name} | {frequency} | {} threads | {} right | cut {:?} | stopped {:?} |",
@@ -44,7 +38,7 @@ fn check(interpreter: &Interpreter, frequency: u32, lines: bool) {
     );
     let mut problems = verdict.problems(wanted);
     // where files and first lines are whole, and lines are always there
-    let wanted = self::wanted(interpreter, true);
+    let wanted = workload::wanted(interpreter, true);
     let verdict = Verdict::of(sampled::pprof(&file), &running.told, wanted);
     problems.extend(verdict.problems(wanted).into_iter().map(|problem| format!("pprof: {problem}")));
     problems.extend(recorded.losses().into_iter().map(str::to_owned));

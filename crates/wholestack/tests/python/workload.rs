@@ -8,6 +8,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use crate::explain::interpreters::Interpreter;
 use crate::explain::workloads as parking;
+use crate::judge::Wanted;
 use crate::judge::truth::Told;
 
 /// The workloads of these tests.
@@ -49,6 +50,12 @@ pub(crate) fn with_each(interpreters: &[Interpreter], check: impl Fn(&Interprete
     };
     let failed: Vec<&str> = interpreters.iter().filter(fails).map(|interpreter| interpreter.name.as_str()).collect();
     assert!(failed.is_empty(), "{} of {} failed: {}", failed.len(), interpreters.len(), failed.join(", "));
+}
+
+/// What is demanded of recordings of an interpreter. musl's own code has no unwind information, so no stack of a thread reaches its root.
+pub(crate) fn wanted(interpreter: &Interpreter, lines: bool) -> Wanted {
+    let stopped = if interpreter.name == "musl" { 1.0 } else { Wanted::with_lines(lines).stopped };
+    Wanted { stopped, ..Wanted::with_lines(lines) }
 }
 
 /// Whether there is time for more of it.
