@@ -31,7 +31,7 @@ def calls(size, taken):
     t1 = now()
     os.pread(FILE, size * 64, 0)  # BUSY 1
     t2 = now()
-    for _ in range(size // 500): os.stat("/")  # BUSY 2
+    for _ in range(size // 200): os.stat("/")  # BUSY 2
     t3 = now()
     os.lseek(FILE, 0, os.SEEK_SET)
     t4 = now()
