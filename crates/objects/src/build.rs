@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use abi::table::{PAGE_BITS, Rule, unsupported};
 
+use crate::bolt;
 use crate::entry;
 use crate::error::BuildError;
 use crate::frames::convert::{self, Convention};
@@ -41,6 +42,7 @@ pub(crate) fn build(image: &Image) -> Result<UnwindTable, BuildError> {
         rows: Vec::new(),
         stubs: Vec::new(),
         trampolines: Trampolines::new(image.architecture()),
+        is_bolts: bolt::has_written(image),
         stats,
     };
     plt::find(image, |place, rule| builder.stubs.push((place, rule)));
@@ -188,6 +190,7 @@ struct Builder<'i> {
     /// Linkage stubs and the code of Go, by place.
     stubs: Vec<(Range<u64>, Rule)>,
     trampolines: Trampolines,
+    is_bolts: bool,
     stats: TableStats,
 }
 
@@ -265,6 +268,9 @@ impl Builder<'_> {
             }
         })?;
         realign::correct(self.image, rows, end);
+        if self.is_bolts {
+            bolt::correct(self.image.file_bytes(begin, end - begin), begin, rows);
+        }
         (rows.len() <= MAX_ROWS_PER_FDE).then_some(())
     }
 

@@ -21,6 +21,7 @@
 //! oracle of the tests.
 
 mod architecture;
+mod bolt;
 mod build;
 mod cache;
 mod entry;

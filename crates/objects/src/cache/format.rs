@@ -34,6 +34,7 @@ const VERSION: u64 = {
     let mut hash = abi::HASH;
     hash = mix(hash, include_bytes!("format.rs"));
     hash = mix(hash, include_bytes!("../architecture.rs"));
+    hash = mix(hash, include_bytes!("../bolt.rs"));
     hash = mix(hash, include_bytes!("../build.rs"));
     hash = mix(hash, include_bytes!("../frames/convert.rs"));
     hash = mix(hash, include_bytes!("../frames/cursor.rs"));
