@@ -19,12 +19,16 @@
 //! leave different stacks keep their rows; so does code behind calls if it is not as the row has it, since calls need not
 //! come back.
 
+use std::collections::HashMap;
+
 use abi::table::{Rule, bx, cfa, fp, ra};
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, OpAccess, Register};
 
 use crate::architecture::Architecture;
 use crate::image::Image;
 
+/// So many places are kept.
+const MOST_JUMPS: usize = 1 << 20;
 /// Longer functions keep their rows.
 const MOST_CODE: u64 = 1 << 20;
 
@@ -34,16 +38,37 @@ pub(crate) fn has_written(image: &Image) -> bool {
         && image.sections().any(|section| section.name.starts_with(b".bolt.org.") || section.name == b".note.bolt_info")
 }
 
-/// Corrects the rows of a function whose code begins at `begin`.
-pub(crate) fn correct(code: &[u8], begin: u64, rows: &mut Vec<(u64, Rule)>) {
+/// What functions before have said of those that begin at a place: with which stack they jump there. The unlikely part of a
+/// function is a function of its own to unwind information, whose first row may be as wrong.
+#[derive(Default)]
+pub(crate) struct Jumps(HashMap<u64, Option<State>>);
+
+impl Jumps {
+    /// Two that differ say nothing.
+    fn add(&mut self, place: u64, state: State) {
+        if self.0.len() < MOST_JUMPS {
+            let known = self.0.entry(place).or_insert(Some(state));
+            if *known != Some(state) {
+                *known = None;
+            }
+        }
+    }
+}
+
+/// Corrects the rows of a function whose code begins at `begin`, and notes where else it jumps.
+pub(crate) fn correct(code: &[u8], begin: u64, rows: &mut Vec<(u64, Rule)>, jumps: &mut Jumps) {
     if code.len() as u64 > MOST_CODE || rows.first().is_none_or(|first| first.0 != begin) {
         return;
     }
+    let told = jumps.0.get(&begin).copied().flatten().filter(|told| told.contradicts(rows[0].1));
+    let Some(start) = told.or_else(|| State::of(rows[0].1)) else { return };
+    let mut leaves = Vec::new();
     let mut followed =
         Followed { code, begin, rows, states: vec![None; code.len()], info: InstructionInfoFactory::new() };
-    if followed.follow().is_none() {
+    if followed.follow(start, &mut leaves).is_none() {
         return;
     }
+    leaves.into_iter().for_each(|(place, state)| jumps.add(place, state));
     let corrected = followed.corrected();
     *rows = corrected;
 }
@@ -189,8 +214,8 @@ impl Followed<'_> {
     }
 
     /// All ways from the beginning; `None` if they disagree, or with code that is not understood.
-    fn follow(&mut self) -> Option<()> {
-        let mut ways = vec![(0, State::of(self.rule(0))?)];
+    fn follow(&mut self, start: State, leaves: &mut Vec<(u64, State)>) -> Option<()> {
+        let mut ways = vec![(0, start)];
         while let Some((mut at, mut state)) = ways.pop() {
             while let Some(known) = self.states.get(at).copied() {
                 if let Some((known, _)) = known {
@@ -212,14 +237,19 @@ impl Followed<'_> {
                 match instruction.flow_control() {
                     FlowControl::Next => {}
                     FlowControl::ConditionalBranch => {
-                        // to other functions, too
                         if target < self.code.len() {
                             ways.push((target, state));
+                        } else {
+                            leaves.push((self.begin.wrapping_add(target as u64), state));
                         }
                     }
                     FlowControl::UnconditionalBranch if target < self.code.len() => {
                         at = target;
                         continue;
+                    }
+                    FlowControl::UnconditionalBranch => {
+                        leaves.push((self.begin.wrapping_add(target as u64), state));
+                        break;
                     }
                     FlowControl::Call | FlowControl::IndirectCall => {
                         let fits = next < self.code.len() && (contradicted || !state.contradicts(self.rule(next)));
@@ -274,7 +304,7 @@ mod tests {
     /// Kind and offset of the CFA, and of the caller's rbp, by place.
     fn shown(code: &[u8], rows: &[(u64, Rule)]) -> Vec<(u64, u8, i32, u8)> {
         let mut rows: Vec<_> = rows.iter().map(|row| (row.0 + 0x100, row.1)).collect();
-        correct(code, 0x100, &mut rows);
+        correct(code, 0x100, &mut rows, &mut Jumps::default());
         rows.iter().map(|(at, rule)| (at - 0x100, rule.cfa, rule.cfa_offset, rule.fp)).collect()
     }
 
@@ -302,6 +332,24 @@ mod tests {
         assert_eq!(places, [0, 1, 4, 6, 7, 10, 18]);
         let expected = [(7, cfa::SP, 16, fp::SAME), (10, cfa::FP, 16, fp::AT_CFA), (18, cfa::SP, 8, fp::SAME)];
         assert_eq!(corrected[4..], expected);
+    }
+
+    #[test]
+    fn the_unlikely_part_begins_with_the_stack_of_who_jumps_there() {
+        // push %rbp; mov %rsp,%rbp; je (to 0x200); pop %rbp; ret
+        let code = [0x55, 0x48, 0x89, 0xe5, 0x0f, 0x84, 0xf6, 0, 0, 0, 0x5d, 0xc3];
+        let (mut likely, mut unlikely) = (vec![(0x100, ENTRY)], vec![(0x200, ENTRY)]);
+        let mut jumps = Jumps::default();
+        correct(&code, 0x100, &mut likely, &mut jumps);
+        assert_eq!(jumps.0.keys().copied().collect::<Vec<_>>(), [0x200]);
+        // nop; pop %rbp; ret
+        correct(&[0x90, 0x5d, 0xc3], 0x200, &mut unlikely, &mut jumps);
+        let places: Vec<_> = unlikely.iter().map(|row| (row.0, row.1.cfa, row.1.cfa_offset)).collect();
+        assert_eq!(places, [(0x200, cfa::FP, 16), (0x202, cfa::SP, 8)]);
+        jumps.add(0x200, State::of(ENTRY).unwrap());
+        let mut unlikely = vec![(0x200, ENTRY)];
+        correct(&[0x90, 0xc3], 0x200, &mut unlikely, &mut jumps);
+        assert_eq!(unlikely, [(0x200, ENTRY)], "whose callers differ");
     }
 
     #[test]

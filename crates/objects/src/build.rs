@@ -42,7 +42,7 @@ pub(crate) fn build(image: &Image) -> Result<UnwindTable, BuildError> {
         rows: Vec::new(),
         stubs: Vec::new(),
         trampolines: Trampolines::new(image.architecture()),
-        is_bolts: bolt::has_written(image),
+        jumps: bolt::has_written(image).then(bolt::Jumps::default),
         stats,
     };
     plt::find(image, |place, rule| builder.stubs.push((place, rule)));
@@ -190,7 +190,8 @@ struct Builder<'i> {
     /// Linkage stubs and the code of Go, by place.
     stubs: Vec<(Range<u64>, Rule)>,
     trampolines: Trampolines,
-    is_bolts: bool,
+    /// Of the segment at hand, if its unwind information is not complete.
+    jumps: Option<bolt::Jumps>,
     stats: TableStats,
 }
 
@@ -216,6 +217,7 @@ impl Builder<'_> {
         frames: &Frames<'a>,
         machine: &mut Machine<'a>,
     ) -> Result<u64, BuildError> {
+        self.jumps = self.jumps.take().map(|_| bolt::Jumps::default());
         let functions = frames.within(range.begin - self.base, range.end - self.base);
         let (mut described, mut released) = (range.begin, range.begin);
         for (i, function) in functions.iter().enumerate() {
@@ -268,8 +270,8 @@ impl Builder<'_> {
             }
         })?;
         realign::correct(self.image, rows, end);
-        if self.is_bolts {
-            bolt::correct(self.image.file_bytes(begin, end - begin), begin, rows);
+        if let Some(jumps) = &mut self.jumps {
+            bolt::correct(self.image.file_bytes(begin, end - begin), begin, rows, jumps);
         }
         (rows.len() <= MAX_ROWS_PER_FDE).then_some(())
     }
