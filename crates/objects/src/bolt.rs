@@ -176,6 +176,7 @@ impl State {
                 self.depth = grown(self.depth, (instruction.immediate(1) as i64).wrapping_neg());
             }
             _ if matches!(instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall) => {}
+            Code::Enterq_imm16_imm8 => return None,
             _ if instruction.is_stack_instruction() => {
                 self.depth = grown(self.depth, -i64::from(instruction.stack_pointer_increment()));
                 self.other(instruction, info, Register::RBP);
@@ -190,6 +191,10 @@ impl State {
 
     /// Forgets a register that an instruction writes.
     fn other(&mut self, instruction: &Instruction, info: &mut InstructionInfoFactory, register: Register) {
+        // of the instructions that write to one of the two without having it as an operand, `leave` and `enter` are seen to
+        if (0..instruction.op_count().min(2)).all(|op| instruction.op_register(op).full_register() != register) {
+            return;
+        }
         let writes = [OpAccess::Write, OpAccess::ReadWrite, OpAccess::CondWrite, OpAccess::ReadCondWrite];
         let used = info.info(instruction).used_registers();
         if used.iter().any(|used| used.register().full_register() == register && writes.contains(&used.access())) {
