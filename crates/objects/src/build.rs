@@ -5,6 +5,7 @@ use std::ops::Range;
 use abi::table::{PAGE_BITS, Rule, unsupported};
 
 use crate::bolt;
+use crate::derived::{self, Piece};
 use crate::entry;
 use crate::error::BuildError;
 use crate::frames::convert::{self, Convention};
@@ -41,6 +42,7 @@ pub(crate) fn build(image: &Image) -> Result<UnwindTable, BuildError> {
         rules: Rules::new(),
         rows: Vec::new(),
         stubs: Vec::new(),
+        derived: Vec::new(),
         trampolines: Trampolines::new(image.architecture()),
         jumps: bolt::has_written(image).then(bolt::Jumps::default),
         stats,
@@ -48,6 +50,8 @@ pub(crate) fn build(image: &Image) -> Result<UnwindTable, BuildError> {
     plt::find(image, |place, rule| builder.stubs.push((place, rule)));
     gopclntab::find(image, |place, rule| builder.stubs.push((place, rule)));
     builder.stubs.sort_by_key(|(place, _)| place.start);
+    let undescribed = undescribed(&code, frames.as_ref(), builder.base, &builder.stubs);
+    builder.derived = derived::rows(image, undescribed);
     image.release();
     builder.add_code(&code, frames.as_ref())?;
     let (pages, rows) = builder.pages.finish(last_page)?;
@@ -165,6 +169,35 @@ impl<'a> Frames<'a> {
     }
 }
 
+/// The code that neither functions nor stubs cover; not what is too little to be a function.
+fn undescribed(
+    code: &[CodeRange],
+    frames: Option<&Frames<'_>>,
+    base: u64,
+    stubs: &[(Range<u64>, Rule)],
+) -> Vec<Piece> {
+    let functions = frames.map(|frames| frames.functions.as_slice()).unwrap_or_default();
+    let described = functions.iter().map(|f| base + u64::from(f.begin)..base + u64::from(f.end));
+    let mut described: Vec<Range<u64>> = described.chain(stubs.iter().map(|(place, _)| place.clone())).collect();
+    described.sort_by_key(|place| place.start);
+    let mut pieces = Vec::new();
+    for range in code {
+        let within = described.partition_point(|place| place.end <= range.begin);
+        let mut add = |begin: u64, end: u64| {
+            if end.saturating_sub(begin) >= MIN_GAP {
+                pieces.push(Piece { vaddr: range.vaddr + (begin - range.begin), place: begin, size: end - begin });
+            }
+        };
+        let mut behind = range.begin;
+        for place in described[within..].iter().take_while(|place| place.start < range.end) {
+            add(behind, place.start);
+            behind = behind.max(place.end);
+        }
+        add(behind, range.end);
+    }
+    pieces
+}
+
 /// Where in the file a function's code is; `None` for one without code in an executable segment.
 fn place(code: &[CodeRange], base: u64, cie: u32, function: &Function<'_>) -> Option<Placed> {
     let (range, begin) = code.iter().find_map(|range| Some((range, range.place(function.address)?)))?;
@@ -189,6 +222,8 @@ struct Builder<'i> {
     rows: Vec<(u64, Rule)>,
     /// Linkage stubs and the code of Go, by place.
     stubs: Vec<(Range<u64>, Rule)>,
+    /// What was derived from code, by place and without overlaps.
+    derived: Vec<(Range<u64>, Rule)>,
     trampolines: Trampolines,
     /// Of the segment at hand, if its unwind information is not complete.
     jumps: Option<bolt::Jumps>,
@@ -308,8 +343,9 @@ impl Builder<'_> {
         if behind < end { self.push(behind, Rule::NONE) } else { Ok(()) }
     }
 
-    /// Code that is known without an FDE, by place: linkage stubs, the entry point, and, where there is more than padding,
-    /// signal return trampolines. All other code is read where a sample needs it ([`crate::exits`]).
+    /// Code that is known without an FDE, by place: linkage stubs, the entry point, functions whose code says it all
+    /// ([`crate::derived`]), and, where there is more than padding, signal return trampolines. All other code is read where a
+    /// sample needs it ([`crate::exits`]).
     fn recognise(&mut self, begin: u64, end: u64, padding: bool) -> Vec<(Range<u64>, Rule)> {
         let index = |place: u64| self.stubs.partition_point(|(stub, _)| stub.start < place);
         let mut known: Vec<(Range<u64>, Rule)> = self.stubs[index(begin)..index(end)].to_vec();
@@ -330,6 +366,18 @@ impl Builder<'_> {
         }
         known.iter_mut().for_each(|(place, _)| place.end = place.end.min(end));
         known.sort_by_key(|(place, _)| place.start);
+        let index = |place: u64| self.derived.partition_point(|(derived, _)| derived.end <= place);
+        let derived = self.derived[index(begin)..].iter().take_while(|(place, _)| place.start < end);
+        let mut behind = begin;
+        known.retain_mut(|(place, _)| {
+            place.start = place.start.max(behind);
+            behind = behind.max(place.end);
+            place.start < place.end
+        });
+        let derived: Vec<_> =
+            derived.flat_map(|(place, rule)| outside(place, &known).map(|rest| (rest, *rule))).collect();
+        known.extend(derived);
+        known.sort_by_key(|(place, _)| place.start);
         known
     }
 
@@ -337,4 +385,16 @@ impl Builder<'_> {
         let number = self.rules.number(rule);
         self.pages.push(place, number)
     }
+}
+
+/// What of a place lies outside all known ones, which are in rising order and do not overlap.
+fn outside<'k>(place: &Range<u64>, known: &'k [(Range<u64>, Rule)]) -> impl Iterator<Item = Range<u64>> + use<'k> {
+    let first = known.partition_point(|(other, _)| other.end <= place.start);
+    let (mut rest, end) = (place.clone(), place.end);
+    let cuts = known[first..].iter().map(|(other, _)| other.clone()).take_while(move |other| other.start < end);
+    cuts.chain([end..end]).filter_map(move |cut| {
+        let before = rest.start..cut.start;
+        rest.start = rest.start.max(cut.end);
+        (before.start < before.end).then_some(before)
+    })
 }

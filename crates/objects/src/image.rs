@@ -48,7 +48,8 @@ pub(crate) struct Section<'a> {
     pub(crate) address: u64,
     pub(crate) file_offset: u64,
     pub(crate) bytes: &'a [u8],
-    kind: u32,
+    /// `sh_type`.
+    pub(crate) kind: u32,
 }
 
 impl Image {

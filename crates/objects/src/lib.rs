@@ -24,6 +24,7 @@ mod architecture;
 mod bolt;
 mod build;
 mod cache;
+mod derived;
 mod entry;
 mod error;
 pub mod exits;

@@ -38,3 +38,13 @@ pub const MAX_GO_ROWS: usize = 4 << 20;
 /// Bytes of code at the entry point that have no caller, where no FDE describes them. The dynamic linker of glibc needs
 /// 61 on x86_64 (`_start` and `_dl_start_user`, sysdeps/x86_64/dl-machine.h).
 pub const ENTRY_CODE: u64 = 64;
+/// Symbols, and relocations, of one file that are looked at for functions without unwind information.
+pub const MAX_SYMBOLS: usize = 4 << 20;
+/// Instructions of one file that are looked at to derive rows, those that are looked at again included. musl's C library takes TBD.
+pub const MAX_DERIVED: usize = 4 << 20;
+/// The same of one function.
+pub const MAX_DERIVED_IN_FUNCTION: usize = 1 << 16;
+/// How often a function is followed again because one of its calls is found not to come back.
+pub const MAX_DERIVED_AGAIN: usize = 64;
+/// How often functions are followed again because others were found.
+pub const MAX_DERIVED_ROUNDS: usize = 16;

@@ -8,7 +8,7 @@ use super::state::{RBP, RSP, State, Stores, Value};
 
 /// Where an instruction goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Flow {
+pub(crate) enum Flow {
     Next,
     /// To a target, and to the next instruction too if it `falls` through.
     Jump {
@@ -29,18 +29,24 @@ pub(super) enum Flow {
 }
 
 /// Applies instructions to states, and notes what they store.
-pub(super) struct Effects {
+pub(crate) struct Effects {
     info: InstructionInfoFactory,
     pub stores: Stores,
 }
 
 impl Effects {
-    pub(super) fn new() -> Effects {
+    pub(crate) fn new() -> Effects {
         Effects { info: InstructionInfoFactory::new(), stores: Stores::default() }
     }
 
+    /// The registers that an instruction writes, whole.
+    pub(crate) fn written(&mut self, instruction: &Instruction) -> impl Iterator<Item = Register> {
+        let used = self.info.info(instruction).used_registers();
+        used.iter().filter(|used| writes(used.access())).map(|used| used.register().full_register())
+    }
+
     /// Applies an instruction to a state.
-    pub(super) fn apply(&mut self, instruction: &Instruction, state: &mut State) -> Flow {
+    pub(crate) fn apply(&mut self, instruction: &Instruction, state: &mut State) -> Flow {
         let flow = flow(instruction);
         match flow {
             Flow::Next if self.known(instruction, state) => {}
@@ -106,7 +112,7 @@ impl Effects {
 }
 
 /// Where an instruction goes on.
-pub(super) fn flow(instruction: &Instruction) -> Flow {
+pub(crate) fn flow(instruction: &Instruction) -> Flow {
     let target = instruction.near_branch_target();
     match instruction.flow_control() {
         FlowControl::Next if instruction.mnemonic() == Mnemonic::Hlt => Flow::Halt,

@@ -38,10 +38,10 @@
 //! place (Guile's JIT compiler does).
 
 mod bytes;
-mod effect;
+pub(crate) mod effect;
 mod rule;
 mod search;
-mod state;
+pub(crate) mod state;
 #[cfg(test)]
 mod tests;
 

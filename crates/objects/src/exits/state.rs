@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 
 /// Numbers of registers as instructions encode them (not DWARF's).
-pub(super) const RBX: u8 = 3;
-pub(super) const RSP: u8 = 4;
-pub(super) const RBP: u8 = 5;
+pub(crate) const RBX: u8 = 3;
+pub(crate) const RSP: u8 = 4;
+pub(crate) const RBP: u8 = 5;
 /// Registers that a called function keeps: rbx, rsp, rbp, r12 to r15.
-const KEPT: [u8; 7] = [RBX, RSP, RBP, 12, 13, 14, 15];
+pub(crate) const KEPT: [u8; 7] = [RBX, RSP, RBP, 12, 13, 14, 15];
 /// Most saved values that one state remembers; functions save at most six registers.
 const MAX_SAVES: usize = 8;
 /// Offsets beyond this are no stack frame's.
@@ -15,14 +15,14 @@ const MAX_OFFSET: i32 = 1 << 30;
 
 /// A place in memory: what a register was at the start, and bytes added to it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     pub register: u8,
     pub offset: i32,
 }
 
 /// What a value is made of.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub(super) enum Base {
+pub(crate) enum Base {
     /// What a register was at the start.
     Register(u8),
     /// The word that lay there at the start.
@@ -31,28 +31,28 @@ pub(super) enum Base {
 
 /// What a register holds: a base and bytes added to it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub(super) struct Sum {
+pub(crate) struct Sum {
     pub base: Base,
     pub offset: i32,
 }
 
 /// A [`Sum`], or unknown.
-pub(super) type Value = Option<Sum>;
+pub(crate) type Value = Option<Sum>;
 
 impl Sum {
-    pub(super) const fn own(register: u8) -> Sum {
+    pub(crate) const fn own(register: u8) -> Sum {
         Sum { base: Base::Register(register), offset: 0 }
     }
 
     /// The sum with more bytes added; `None` if that is too much for a stack frame.
-    pub(super) fn plus(self, bytes: i64) -> Value {
+    pub(crate) fn plus(self, bytes: i64) -> Value {
         let offset = i64::from(self.offset).checked_add(bytes)?;
         let offset = i32::try_from(offset).ok().filter(|offset| offset.unsigned_abs() < MAX_OFFSET.unsigned_abs())?;
         Some(Sum { offset, ..self })
     }
 
     /// The place to which it points.
-    fn place(self) -> Option<Place> {
+    pub(crate) fn place(self) -> Option<Place> {
         match self.base {
             Base::Register(register) => Some(Place { register, offset: self.offset }),
             Base::Word(_) => None,
@@ -62,7 +62,7 @@ impl Sum {
 
 /// How the stack pointer was aligned at the calls on a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Calls {
+pub(crate) enum Calls {
     None,
     /// The base of the stack pointer, and the lower four bits of its offset.
     At(Base, u8),
@@ -82,7 +82,7 @@ impl Calls {
 
     /// Whether a function with this CFA may have made these calls: the ABI has rsp aligned to 16 bytes at each call, so
     /// the CFA is, too.
-    pub(super) fn fit(self, cfa: Sum) -> bool {
+    pub(crate) fn fit(self, cfa: Sum) -> bool {
         match self {
             Calls::None => true,
             Calls::At(base, low) => base != cfa.base || low == (cfa.offset & 15) as u8,
@@ -93,7 +93,7 @@ impl Calls {
 
 /// Registers, and the values that were stored since the start.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct State {
+pub(crate) struct State {
     registers: [Value; 16],
     /// Sums of registers' own values that were stored, and where. At most [`MAX_SAVES`], sorted.
     saves: Vec<(Place, Sum)>,
@@ -105,35 +105,35 @@ pub(super) struct State {
 
 impl State {
     /// Every register has its own value.
-    pub(super) fn start() -> State {
+    pub(crate) fn start() -> State {
         let registers = std::array::from_fn(|number| Some(Sum::own(number as u8)));
         State { registers, saves: Vec::new(), calls: Calls::None, by_default: false }
     }
 
     /// The same just behind a call.
-    pub(super) fn after_call() -> State {
+    pub(crate) fn after_call() -> State {
         let mut state = State::start();
         state.called();
         state
     }
 
     /// The same behind a call of a function that returns, whatever the alignment.
-    pub(super) fn after_return() -> State {
+    pub(crate) fn after_return() -> State {
         State { calls: Calls::None, ..State::after_call() }
     }
 
-    pub(super) fn get(&self, register: u8) -> Value {
+    pub(crate) fn get(&self, register: u8) -> Value {
         self.registers.get(usize::from(register)).copied().flatten()
     }
 
-    pub(super) fn set(&mut self, register: u8, value: Value) {
+    pub(crate) fn set(&mut self, register: u8, value: Value) {
         if let Some(place) = self.registers.get_mut(usize::from(register)) {
             *place = value;
         }
     }
 
     /// What lies where a sum points to. Below the stack pointer of the start, only what was stored since counts.
-    pub(super) fn load(&self, address: Value) -> Value {
+    pub(crate) fn load(&self, address: Value) -> Value {
         let place = address?.place()?;
         if let Some((_, sum)) = self.saves.iter().find(|(saved, _)| *saved == place) {
             return Some(*sum);
@@ -142,8 +142,21 @@ impl State {
         existed.then_some(Sum { base: Base::Word(place), offset: 0 })
     }
 
+    /// Where a register's own value was stored, and still lies; of several places the one that was there first, if the stack
+    /// has only grown since.
+    pub(crate) fn saved(&self, register: u8) -> Option<Place> {
+        self.saves.iter().rfind(|(_, sum)| *sum == Sum::own(register)).map(|(place, _)| *place)
+    }
+
+    /// Forgets what lies below the stack pointer, which called functions write over.
+    pub(crate) fn forget_below_stack(&mut self) {
+        if let Some(Place { register, offset }) = self.get(RSP).and_then(Sum::place) {
+            self.saves.retain(|(saved, _)| saved.register != register || saved.offset >= offset);
+        }
+    }
+
     /// A store of `size` bytes.
-    pub(super) fn store(&mut self, address: Value, size: u32, value: Value, stores: &mut Stores) {
+    pub(crate) fn store(&mut self, address: Value, size: u32, value: Value, stores: &mut Stores) {
         let Some(place) = address.and_then(Sum::place).filter(|place| [RSP, RBP].contains(&place.register)) else {
             return;
         };
@@ -158,7 +171,7 @@ impl State {
     }
 
     /// What a call leaves: the registers that a called function keeps.
-    pub(super) fn called(&mut self) {
+    pub(crate) fn called(&mut self) {
         if let Some(sum) = self.get(RSP) {
             let low = (sum.offset & 15) as u8;
             self.calls = match self.calls {
@@ -173,7 +186,7 @@ impl State {
     }
 
     /// Keeps what holds in both states; true if that is less than what held in this one.
-    pub(super) fn join(&mut self, other: &State) -> bool {
+    pub(crate) fn join(&mut self, other: &State) -> bool {
         let mut less = false;
         for (ours, theirs) in self.registers.iter_mut().zip(&other.registers) {
             if ours.is_some() && ours != theirs {
@@ -193,7 +206,7 @@ impl State {
 
 /// All stores of all paths.
 #[derive(Default)]
-pub(super) struct Stores {
+pub(crate) struct Stores {
     /// Where, and how many bytes.
     written: HashSet<(Place, u32)>,
     /// Registers whose own values were stored, and the registers that the places were based on.
@@ -202,19 +215,19 @@ pub(super) struct Stores {
 
 impl Stores {
     /// Whether the word at a place may not be what it was at the start.
-    pub(super) fn wrote(&self, place: Place) -> bool {
+    pub(crate) fn wrote(&self, place: Place) -> bool {
         self.written.iter().any(|(written, size)| overlap(place, 8, *written, *size))
     }
 
     /// Whether a register's own value was stored by another way than that on which `place` is reached. Then `place` may
     /// be where it was stored, only later than the start: `push %rbx` and `mov -8(%rbp),%rbx` name one place by two
     /// registers.
-    pub(super) fn saved_elsewhere(&self, register: u8, place: Place) -> bool {
+    pub(crate) fn saved_elsewhere(&self, register: u8, place: Place) -> bool {
         self.saved.iter().any(|(saved, base)| *saved == register && *base != place.register)
     }
 
     /// The same, for a word that may be any register's value.
-    pub(super) fn any_saved_elsewhere(&self, place: Place) -> bool {
+    pub(crate) fn any_saved_elsewhere(&self, place: Place) -> bool {
         self.saved.iter().any(|(_, base)| *base != place.register)
     }
 }

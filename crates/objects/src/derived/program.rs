@@ -1,0 +1,200 @@
+//! All functions of a file: each one that is found may lead to others, and say more of those that call it.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ops::Range;
+
+use abi::table::{Rule, ra};
+
+use super::beginnings::{self, Beginning};
+use super::function::{Others, walk};
+use super::judge::{self, Function};
+use super::space::Space;
+use crate::image::Image;
+use crate::limits::{MAX_DERIVED, MAX_DERIVED_ROUNDS, MAX_RESIDENT};
+
+/// The rows of all functions, by place in the file.
+pub(super) fn derive(image: &Image, space: Space<'_>) -> Vec<(Range<u64>, Rule)> {
+    let known = beginnings::symbols(image, &space);
+    let mut program = Program {
+        image,
+        space,
+        stale: known.keys().copied().collect(),
+        known,
+        functions: HashMap::new(),
+        never: HashSet::new(),
+        taken: BTreeSet::new(),
+        left: MAX_DERIVED,
+        released: 0,
+    };
+    if let Some(entry) = image.entry().and_then(|place| image.file_offset_to_vaddr(place)) {
+        // it has no caller, and leads to what has one
+        program.discover(entry);
+    }
+    program.settle();
+    program.taken.extend(beginnings::relocated(image, &program.space));
+    for _ in 0..MAX_DERIVED_ROUNDS {
+        program.take_addresses();
+        if program.stale.is_empty() {
+            break;
+        }
+        program.settle();
+    }
+    program.rows()
+}
+
+struct Program<'i> {
+    image: &'i Image,
+    space: Space<'i>,
+    known: BTreeMap<u64, Beginning>,
+    functions: HashMap<u64, Function>,
+    /// Functions that are to be followed (again).
+    stale: BTreeSet<u64>,
+    /// Functions that are known never to come back.
+    never: HashSet<u64>,
+    /// Addresses of code that are taken.
+    taken: BTreeSet<u64>,
+    /// Instructions that may still be looked at.
+    left: usize,
+    /// Instructions that were looked at since memory was given back.
+    released: usize,
+}
+
+impl Others for Program<'_> {
+    fn begins(&self, vaddr: u64) -> bool {
+        self.known.contains_key(&vaddr)
+    }
+
+    fn never_returns(&self, vaddr: u64) -> bool {
+        self.never.contains(&vaddr)
+    }
+}
+
+impl Program<'_> {
+    /// Follows code that is no function, for what it calls.
+    fn discover(&mut self, entry: u64) {
+        if self.space.contains(entry) && !self.known.contains_key(&entry) {
+            let function = self.judged(entry, &Beginning::default());
+            self.found(&function);
+        }
+    }
+
+    /// Follows all functions until nothing new is found.
+    fn settle(&mut self) {
+        for _ in 0..MAX_DERIVED_ROUNDS {
+            while let Some(entry) = self.stale.pop_first() {
+                let beginning = self.known.get(&entry).copied().unwrap_or_default();
+                let function = self.judged(entry, &beginning);
+                self.found(&function);
+                self.functions.insert(entry, function);
+            }
+            self.outdate();
+            if self.stale.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn judged(&mut self, entry: u64, beginning: &Beginning) -> Function {
+        if self.left == 0 {
+            return Function::default();
+        }
+        let walked = walk(&self.space, self, entry);
+        self.left = self.left.saturating_sub(walked.looked_at);
+        self.released += walked.looked_at;
+        if self.released as u64 > MAX_RESIDENT / 4 {
+            self.image.release();
+            self.released = 0;
+        }
+        let returning = |function: u64| self.functions.get(&function).is_some_and(|known| known.returns);
+        judge::judge(&self.space, &walked, entry, beginning, returning)
+    }
+
+    /// Takes in functions that a function calls, and addresses that it takes.
+    fn found(&mut self, function: &Function) {
+        self.taken.extend(&function.takes);
+        for function in function.calls.iter().copied().filter(|function| self.space.contains(*function)) {
+            let beginning = self.known.entry(function).or_default();
+            if !beginning.called {
+                beginning.called = true;
+                self.stale.insert(function);
+            }
+        }
+    }
+
+    /// Notes which functions have to be followed again: those that go on where another one begins, and those that call one
+    /// of which something new is known.
+    fn outdate(&mut self) {
+        let never: HashSet<u64> = self.functions.iter().filter(|(_, f)| f.never_returns).map(|(at, _)| *at).collect();
+        let news: HashSet<u64> = never.difference(&self.never).copied().collect();
+        self.never = never;
+        for (entry, function) in &self.functions {
+            let runs_into = |piece: &Range<u64>| self.known.range(piece.clone()).any(|(begin, _)| begin != entry);
+            let calls_news = function.calls.iter().any(|called| news.contains(called));
+            if calls_news || function.reached.iter().any(runs_into) {
+                self.stale.insert(*entry);
+            }
+        }
+    }
+
+    /// Takes in functions of which only the address is seen, and which begin as functions do.
+    fn take_addresses(&mut self) {
+        let mut reached: Vec<Range<u64>> = self.functions.values().flat_map(|f| f.reached.clone()).collect();
+        reached.sort_by_key(|piece| piece.start);
+        for address in std::mem::take(&mut self.taken) {
+            // pieces of several functions may overlap, but hardly ever do
+            let before = reached.partition_point(|piece| piece.start <= address);
+            let is_reached = before.checked_sub(1).is_some_and(|index| reached[index].contains(&address));
+            if !is_reached && !self.known.contains_key(&address) && judge::begins_as_functions_do(&self.space, address) {
+                self.known.insert(address, Beginning::default());
+                self.stale.insert(address);
+            }
+        }
+    }
+
+    /// The rows of all functions. Where two functions share code and disagree, there is none.
+    fn rows(&self) -> Vec<(Range<u64>, Rule)> {
+        let rows = self.functions.values().flat_map(|function| &function.rows).cloned();
+        let mut rows: Vec<(Range<u64>, Rule)> = rows.collect();
+        rows.sort_by_key(|(range, _)| (range.start, range.end));
+        let rows = without_overlaps(rows);
+        let placed = rows.into_iter().filter_map(|(range, rule)| {
+            let place = self.space.place(range.start)?;
+            Some((place..place + (range.end - range.start), rule))
+        });
+        let mut placed: Vec<(Range<u64>, Rule)> = placed.collect();
+        placed.sort_by_key(|(place, _)| place.start);
+        placed
+    }
+}
+
+/// Cuts overlapping rows into pieces that do not overlap; where rules disagree, the piece has none.
+fn without_overlaps(rows: Vec<(Range<u64>, Rule)>) -> Vec<(Range<u64>, Rule)> {
+    let mut cuts: Vec<u64> = rows.iter().flat_map(|(range, _)| [range.start, range.end]).collect();
+    cuts.sort_unstable();
+    cuts.dedup();
+    let mut pieces: Vec<(Range<u64>, Rule)> = Vec::new();
+    let mut active: Vec<&(Range<u64>, Rule)> = Vec::new();
+    let mut waiting = rows.iter().peekable();
+    for cut in cuts.windows(2) {
+        active.retain(|(range, _)| range.end > cut[0]);
+        while let Some(row) = waiting.next_if(|(range, _)| range.start <= cut[0]) {
+            active.push(row);
+        }
+        let Some(rule) = active.iter().map(|(_, rule)| *rule).reduce(agreed) else { continue };
+        match pieces.last_mut() {
+            Some((range, last)) if range.end == cut[0] && *last == rule => range.end = cut[1],
+            _ => pieces.push((cut[0]..cut[1], rule)),
+        }
+    }
+    pieces
+}
+
+/// What two functions say of code that they share: the more careful of both, if they mean the same.
+fn agreed(one: Rule, other: Rule) -> Rule {
+    let careful = |rule: Rule| Rule { ra: if rule.ra == ra::AT_CFA_MINUS_8 { ra::CHECKED } else { rule.ra }, ..rule };
+    match (one == other, careful(one) == careful(other)) {
+        (true, _) => one,
+        (false, true) => careful(one),
+        (false, false) => Rule::NONE,
+    }
+}
