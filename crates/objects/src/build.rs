@@ -50,8 +50,9 @@ pub(crate) fn build(image: &Image) -> Result<UnwindTable, BuildError> {
     plt::find(image, |place, rule| builder.stubs.push((place, rule)));
     gopclntab::find(image, |place, rule| builder.stubs.push((place, rule)));
     builder.stubs.sort_by_key(|(place, _)| place.start);
-    let undescribed = undescribed(&code, frames.as_ref(), builder.base, &builder.stubs);
-    builder.derived = derived::rows(image, undescribed);
+    let functions: Vec<Range<u64>> = frames.as_ref().map(|frames| frames.places(builder.base)).unwrap_or_default();
+    let undescribed = undescribed(&code, functions.clone(), &builder.stubs);
+    builder.derived = derived::rows(image, undescribed, &functions);
     image.release();
     builder.add_code(&code, frames.as_ref())?;
     let (pages, rows) = builder.pages.finish(last_page)?;
@@ -162,6 +163,11 @@ impl<'a> Frames<'a> {
         Some((index, Function::parse(self.section, self.cies.get(index)?, body)?))
     }
 
+    /// Places of all functions in the file.
+    fn places(&self, base: u64) -> Vec<Range<u64>> {
+        self.functions.iter().map(|f| base + u64::from(f.begin)..base + u64::from(f.end)).collect()
+    }
+
     /// The functions that begin within `begin..end`, relative to the first page of the table.
     fn within(&self, begin: u64, end: u64) -> &[Placed] {
         let index = |place: u64| self.functions.partition_point(|f| u64::from(f.begin) < place);
@@ -170,15 +176,8 @@ impl<'a> Frames<'a> {
 }
 
 /// The code that neither functions nor stubs cover; not what is too little to be a function.
-fn undescribed(
-    code: &[CodeRange],
-    frames: Option<&Frames<'_>>,
-    base: u64,
-    stubs: &[(Range<u64>, Rule)],
-) -> Vec<Piece> {
-    let functions = frames.map(|frames| frames.functions.as_slice()).unwrap_or_default();
-    let described = functions.iter().map(|f| base + u64::from(f.begin)..base + u64::from(f.end));
-    let mut described: Vec<Range<u64>> = described.chain(stubs.iter().map(|(place, _)| place.clone())).collect();
+fn undescribed(code: &[CodeRange], mut described: Vec<Range<u64>>, stubs: &[(Range<u64>, Rule)]) -> Vec<Piece> {
+    described.extend(stubs.iter().map(|(place, _)| place.clone()));
     described.sort_by_key(|place| place.start);
     let mut pieces = Vec::new();
     for range in code {

@@ -133,7 +133,8 @@ fn compare(path: &Path) -> Counts {
         counts.whole += usize::from(all);
         counts.partly += usize::from(some && !all);
     }
-    let Counts { functions, whole, partly, places, right, checked, by_another_register, wrong, wrong_registers } = &counts;
+    let Counts { functions, whole, partly, places, right, checked, by_another_register, wrong, wrong_registers } =
+        &counts;
     println!(
         "{path:?}: {functions} functions, {whole} whole, {partly} partly; {places} instructions, {right} right, {checked} \
          only if a call leads there, {by_another_register} by another register, {} wrong, {} with wrong registers",
@@ -168,7 +169,11 @@ fn instructions(bytes: &[u8], begin: u64) -> Vec<u64> {
 fn others() {
     for path in std::env::var("DERIVED").unwrap_or_default().split_whitespace() {
         let counts = compare(Path::new(path));
-        println!("{:?} {:?}", &counts.wrong[..counts.wrong.len().min(300)], &counts.wrong_registers[..counts.wrong_registers.len().min(100)]);
+        println!(
+            "{:?} {:?}",
+            &counts.wrong[..counts.wrong.len().min(300)],
+            &counts.wrong_registers[..counts.wrong_registers.len().min(100)]
+        );
     }
 }
 

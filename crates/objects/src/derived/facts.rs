@@ -52,7 +52,7 @@ impl Facts {
     /// Whether the stack is as it was on entry, and so are the registers that functions keep.
     pub(super) fn is_given_back(&self) -> bool {
         let keeps = |register: &u8| self.state.get(*register) == Some(Sum::own(*register));
-        self.thread == Thread::Same && KEPT.iter().all(keeps)
+        matches!(self.thread, Thread::Same | Thread::Either) && KEPT.iter().all(keeps)
     }
 
     /// The constant in a register.
@@ -64,12 +64,13 @@ impl Facts {
     /// Applies an instruction.
     pub(super) fn apply(&mut self, instruction: &Instruction, effects: &mut Effects) -> Flow {
         let constant = self.assigned(instruction);
-        let makes_thread = instruction.code() == Code::Syscall
-            && self.constants[RAX].is_some_and(|number| CLONE.contains(&number));
+        let makes_thread =
+            instruction.code() == Code::Syscall && self.constants[RAX].is_some_and(|number| CLONE.contains(&number));
+        // a compiler saves the register before
         let clears_frame = self.thread == Thread::Either
-            && matches!(instruction.mnemonic(), Mnemonic::Xor)
-            && instruction.op0_register() == instruction.op1_register()
-            && instruction.op0_register().full_register() == Register::RBP;
+            && constant == Some((usize::from(RBP), 0))
+            && instruction.mnemonic() == Mnemonic::Xor
+            && self.state.saved(RBP).is_none();
         let flow = effects.apply(instruction, &mut self.state);
         if instruction.mnemonic() == Mnemonic::Call {
             self.state.forget_below_stack();

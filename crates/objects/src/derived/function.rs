@@ -208,13 +208,7 @@ impl<O: Others> Walk<'_, '_, O> {
     }
 
     /// Goes on at an address.
-    fn go(
-        &mut self,
-        vaddr: u64,
-        facts: Facts,
-        behind_call: Option<u64>,
-        steps: &mut Vec<Step>,
-    ) -> Result<(), Stop> {
+    fn go(&mut self, vaddr: u64, facts: Facts, behind_call: Option<u64>, steps: &mut Vec<Step>) -> Result<(), Stop> {
         if self.is_foreign(vaddr) || !self.space.contains(vaddr) {
             return match behind_call {
                 _ if facts.is_given_back() => {
@@ -227,7 +221,11 @@ impl<O: Others> Walk<'_, '_, O> {
         }
         steps.push(Step::To(vaddr));
         let path = Path { vaddr, facts, behind_call };
-        if behind_call.is_some() { self.behind_calls.push(path) } else { self.waiting.push(path) }
+        if behind_call.is_some() {
+            self.behind_calls.push(path)
+        } else {
+            self.waiting.push(path)
+        }
         Ok(())
     }
 
@@ -235,7 +233,6 @@ impl<O: Others> Walk<'_, '_, O> {
         vaddr != self.entry && self.others.begins(vaddr)
     }
 }
-
 
 /// Whether it is a call that comes back behind itself; a call of the next instruction is a push.
 fn is_call(instruction: &Instruction) -> bool {

@@ -7,7 +7,7 @@ use abi::table::{Rule, ra};
 use iced_x86::{Code, Mnemonic, Register};
 
 use super::beginnings::Beginning;
-use super::function::{Step, Walked};
+use super::function::{Node, Step, Walked};
 use super::rows;
 use super::space::Space;
 
@@ -20,8 +20,12 @@ pub(super) struct Function {
     pub reached: Vec<Range<u64>>,
     /// Functions that are called by what is believed to be reached.
     pub calls: HashSet<u64>,
+    /// Functions that it may call or jump to, by all that is reached.
+    pub leads_to: HashSet<u64>,
     /// Addresses of code that it takes.
     pub takes: HashSet<u64>,
+    /// Whether some of what is reached is not believed to be its own, for want of knowing whether calls come back.
+    pub undecided: bool,
     /// Whether a return that fits is reached.
     pub returns: bool,
     /// Whether it is known never to come back.
@@ -41,7 +45,9 @@ pub(super) fn judge(
     let nodes = || walked.nodes.iter().filter(|(vaddr, _)| certain.contains(*vaddr));
     let mut function = Function {
         calls: nodes().filter_map(|(_, node)| node.calls).collect(),
+        leads_to: walked.nodes.values().flat_map(Node::leads_to).collect(),
         takes: nodes().filter_map(|(_, node)| node.takes).collect(),
+        undecided: certain.len() < walked.nodes.len(),
         returns: !walked.unsound && homing.contains(&entry),
         never_returns: !walked.unsound && walked.nodes.values().all(|node| node.steps.iter().all(Step::stays)),
         ..Function::default()
@@ -60,6 +66,13 @@ pub(super) fn judge(
         }
     }
     function
+}
+
+impl Node {
+    fn leads_to(&self) -> impl Iterator<Item = u64> {
+        let tails = self.steps.iter().filter_map(|step| if let Step::Tail(to) = step { Some(*to) } else { None });
+        tails.chain(self.calls)
+    }
 }
 
 impl Step {

@@ -38,6 +38,7 @@
 //! [`ra::CHECKED`]: abi::table::ra::CHECKED
 
 mod beginnings;
+mod callers;
 mod facts;
 mod function;
 mod judge;
@@ -56,10 +57,11 @@ pub(crate) use space::Piece;
 
 /// Places in the file and their rules, in rising order and without overlaps.
 ///
-/// `undescribed` are the pieces of code to look at.
-pub(crate) fn rows(image: &Image, undescribed: Vec<Piece>) -> Vec<(Range<u64>, Rule)> {
+/// `undescribed` are the pieces of code to look at, `described` the places of the functions of the file that have unwind
+/// information.
+pub(crate) fn rows(image: &Image, undescribed: Vec<Piece>, described: &[Range<u64>]) -> Vec<(Range<u64>, Rule)> {
     if image.architecture() != Architecture::X86_64 || undescribed.is_empty() {
         return Vec::new();
     }
-    program::derive(image, space::Space::new(image, undescribed))
+    program::derive(image, space::Space::new(image, undescribed), described)
 }

@@ -6,6 +6,7 @@ use std::ops::Range;
 use abi::table::{Rule, ra};
 
 use super::beginnings::{self, Beginning};
+use super::callers;
 use super::function::{Others, walk};
 use super::judge::{self, Function};
 use super::space::Space;
@@ -13,7 +14,7 @@ use crate::image::Image;
 use crate::limits::{MAX_DERIVED, MAX_DERIVED_ROUNDS, MAX_RESIDENT};
 
 /// The rows of all functions, by place in the file.
-pub(super) fn derive(image: &Image, space: Space<'_>) -> Vec<(Range<u64>, Rule)> {
+pub(super) fn derive(image: &Image, space: Space<'_>, described: &[Range<u64>]) -> Vec<(Range<u64>, Rule)> {
     let known = beginnings::symbols(image, &space);
     let mut program = Program {
         image,
@@ -22,6 +23,7 @@ pub(super) fn derive(image: &Image, space: Space<'_>) -> Vec<(Range<u64>, Rule)>
         known,
         functions: HashMap::new(),
         never: HashSet::new(),
+        returning: HashSet::new(),
         taken: BTreeSet::new(),
         left: MAX_DERIVED,
         released: 0,
@@ -30,6 +32,8 @@ pub(super) fn derive(image: &Image, space: Space<'_>) -> Vec<(Range<u64>, Rule)>
         // it has no caller, and leads to what has one
         program.discover(entry);
     }
+    let called = callers::called(image, &program.space, described, MAX_DERIVED);
+    program.called(&called);
     program.settle();
     program.taken.extend(beginnings::relocated(image, &program.space));
     for _ in 0..MAX_DERIVED_ROUNDS {
@@ -49,8 +53,9 @@ struct Program<'i> {
     functions: HashMap<u64, Function>,
     /// Functions that are to be followed (again).
     stale: BTreeSet<u64>,
-    /// Functions that are known never to come back.
+    /// Functions that are known never to come back, and functions that were seen to.
     never: HashSet<u64>,
+    returning: HashSet<u64>,
     /// Addresses of code that are taken.
     taken: BTreeSet<u64>,
     /// Instructions that may still be looked at.
@@ -112,7 +117,11 @@ impl Program<'_> {
     /// Takes in functions that a function calls, and addresses that it takes.
     fn found(&mut self, function: &Function) {
         self.taken.extend(&function.takes);
-        for function in function.calls.iter().copied().filter(|function| self.space.contains(*function)) {
+        self.called(&function.calls);
+    }
+
+    fn called(&mut self, functions: &HashSet<u64>) {
+        for function in functions.iter().copied().filter(|function| self.space.contains(*function)) {
             let beginning = self.known.entry(function).or_default();
             if !beginning.called {
                 beginning.called = true;
@@ -124,13 +133,20 @@ impl Program<'_> {
     /// Notes which functions have to be followed again: those that go on where another one begins, and those that call one
     /// of which something new is known.
     fn outdate(&mut self) {
-        let never: HashSet<u64> = self.functions.iter().filter(|(_, f)| f.never_returns).map(|(at, _)| *at).collect();
-        let news: HashSet<u64> = never.difference(&self.never).copied().collect();
-        self.never = never;
+        let all = |of: fn(&Function) -> bool| -> HashSet<u64> {
+            self.functions.iter().filter(|(_, function)| of(function)).map(|(entry, _)| *entry).collect()
+        };
+        let (never, returning) = (all(|function| function.never_returns), all(|function| function.returns));
+        let newly_never: HashSet<u64> = never.difference(&self.never).copied().collect();
+        let newly_returning: HashSet<u64> = returning.difference(&self.returning).copied().collect();
+        (self.never, self.returning) = (never, returning);
         for (entry, function) in &self.functions {
             let runs_into = |piece: &Range<u64>| self.known.range(piece.clone()).any(|(begin, _)| begin != entry);
-            let calls_news = function.calls.iter().any(|called| news.contains(called));
-            if calls_news || function.reached.iter().any(runs_into) {
+            let leads_to = |news: &HashSet<u64>| function.leads_to.iter().any(|other| news.contains(other));
+            if leads_to(&newly_never)
+                || function.undecided && leads_to(&newly_returning)
+                || function.reached.iter().any(runs_into)
+            {
                 self.stale.insert(*entry);
             }
         }
@@ -144,7 +160,8 @@ impl Program<'_> {
             // pieces of several functions may overlap, but hardly ever do
             let before = reached.partition_point(|piece| piece.start <= address);
             let is_reached = before.checked_sub(1).is_some_and(|index| reached[index].contains(&address));
-            if !is_reached && !self.known.contains_key(&address) && judge::begins_as_functions_do(&self.space, address) {
+            if !is_reached && !self.known.contains_key(&address) && judge::begins_as_functions_do(&self.space, address)
+            {
                 self.known.insert(address, Beginning::default());
                 self.stale.insert(address);
             }

@@ -15,7 +15,9 @@ pub(super) fn rule(facts: &Facts, ra: u8) -> Rule {
         Thread::New => return Rule::END,
         Thread::Either | Thread::Unknown => return Rule::NONE,
     }
-    let record = facts.frame().filter(|frame| facts.state.saved(RBP).is_some_and(|place| (place.register, place.offset) == (RSP, *frame)));
+    let record = facts
+        .frame()
+        .filter(|frame| facts.state.saved(RBP).is_some_and(|place| (place.register, place.offset) == (RSP, *frame)));
     let (kind, base) = match (record, facts.depth()) {
         (Some(frame), _) => (cfa::FP, frame),
         // above its entry's stack pointer a function has taken the return address off the stack
