@@ -7,10 +7,10 @@ mod common;
 use std::path::Path;
 
 use abi::table::{Rule, bx, cfa, fp, ra};
-use common::library;
+use common::{compile, library};
 use gimli::{BaseAddresses, CfaRule, CieOrFde, EhFrame, RegisterRule, UnwindContext, UnwindSection, UnwindTableRow};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic};
-use object::{Object, ObjectSection};
+use object::{Object, ObjectSection, ObjectSymbol};
 use objects::{Image, UnwindTable};
 
 const RBX: gimli::Register = gimli::Register(3);
@@ -181,4 +181,38 @@ fn others() {
 fn libc() {
     let counts = compare(&library("libc.so.6"));
     println!("{:?} {:?}", counts.wrong, counts.wrong_registers);
+}
+
+/// What is expected at each label of derived.s.
+#[test]
+fn made_functions() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = compile(directory.path(), "derived.s", &["-nostdlib", "-static"]);
+    let data = std::fs::read(path).unwrap();
+    let image = Image::from_bytes(data.clone()).unwrap();
+    let table = UnwindTable::build(&image).unwrap();
+    let file = object::File::parse(&data[..]).unwrap();
+    let mut seen = 0;
+    let mut wrong = Vec::new();
+    for symbol in file.symbols() {
+        let name = symbol.name().unwrap();
+        let Some((expected, number)) = name.split_once('_') else { continue };
+        if number.parse::<u32>().is_err() {
+            continue;
+        }
+        let rule = table.lookup(image.vaddr_to_file_offset(symbol.address()).unwrap());
+        let got = match rule.cfa {
+            cfa::NONE => "none".to_owned(),
+            cfa::END => "end".to_owned(),
+            cfa::SP => format!("sp{}", rule.cfa_offset),
+            cfa::FP => format!("fp{}", rule.cfa_offset),
+            other => format!("{other}"),
+        };
+        seen += 1;
+        if got != expected {
+            wrong.push(format!("{name}: {got}"));
+        }
+    }
+    assert!(seen > 80, "{seen}");
+    assert_eq!(wrong, [""; 0]);
 }

@@ -25,6 +25,8 @@ pub(super) enum Step {
     To(u64),
     /// Goes on behind a call, if that comes back.
     BehindCall(u64),
+    /// The same, of what only memory or a register says.
+    BehindPointer(u64),
     /// Returns.
     Return,
     /// Jumps to the function that begins there, or to code that is described.
@@ -203,7 +205,7 @@ impl<O: Others> Walk<'_, '_, O> {
         if self.is_foreign(vaddr) || !self.space.contains(vaddr) {
             return;
         }
-        steps.push(Step::BehindCall(vaddr));
+        steps.push(if is_by_pointer(call) { Step::BehindPointer(vaddr) } else { Step::BehindCall(vaddr) });
         self.behind_calls.push(Path { vaddr, facts, behind_call: Some(vaddr) });
     }
 
@@ -238,6 +240,12 @@ impl<O: Others> Walk<'_, '_, O> {
 fn is_call(instruction: &Instruction) -> bool {
     instruction.mnemonic() == Mnemonic::Call
         && (instruction.op0_kind() != OpKind::NearBranch64 || instruction.near_branch_target() != instruction.next_ip())
+}
+
+/// Whether a call leads to where a pointer of the program says. Through words at constant addresses it leads to functions of other
+/// files, by name.
+fn is_by_pointer(call: &Instruction) -> bool {
+    call.op0_kind() == OpKind::Register || call.op0_kind() == OpKind::Memory && !call.is_ip_rel_memory_operand()
 }
 
 /// The function that an instruction calls directly.

@@ -7,6 +7,7 @@ use abi::table::{Rule, ra};
 use iced_x86::{Code, Mnemonic, Register};
 
 use super::beginnings::Beginning;
+use super::facts::Thread;
 use super::function::{Node, Step, Walked};
 use super::rows;
 use super::space::Space;
@@ -77,7 +78,7 @@ impl Node {
 
 impl Step {
     fn stays(&self) -> bool {
-        matches!(self, Step::To(_) | Step::BehindCall(_))
+        matches!(self, Step::To(_) | Step::BehindCall(_) | Step::BehindPointer(_))
     }
 }
 
@@ -88,7 +89,9 @@ fn homing(walked: &Walked, returning: &impl Fn(u64) -> bool) -> HashSet<u64> {
     for (vaddr, node) in &walked.nodes {
         for step in &node.steps {
             match *step {
-                Step::To(next) | Step::BehindCall(next) => before.entry(next).or_default().push(*vaddr),
+                Step::To(next) | Step::BehindCall(next) | Step::BehindPointer(next) => {
+                    before.entry(next).or_default().push(*vaddr)
+                }
                 Step::Return => waiting.push(*vaddr),
                 Step::Tail(function) if returning(function) => waiting.push(*vaddr),
                 Step::Tail(_) | Step::Elsewhere => {}
@@ -106,6 +109,8 @@ fn certain(
     homing: &HashSet<u64>,
     returning: &impl Fn(u64) -> bool,
 ) -> HashSet<u64> {
+    // where no return is reached, that cannot tell
+    let never_returns = !homing.contains(&entry);
     let own = |vaddr: u64| homing.contains(&vaddr) || vaddr.wrapping_sub(entry) < beginning.size;
     closure(vec![entry], |vaddr, add| {
         let Some(node) = walked.nodes.get(&vaddr) else { return };
@@ -113,6 +118,9 @@ fn certain(
             match *step {
                 Step::To(next) => add(next),
                 Step::BehindCall(next) if own(next) || node.calls.is_some_and(returning) => add(next),
+                Step::BehindPointer(next) if own(next) || never_returns || node.facts.thread == Thread::New => {
+                    add(next)
+                }
                 _ => {}
             }
         }

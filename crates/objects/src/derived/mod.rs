@@ -24,7 +24,8 @@
 //!   the return address. If anything does not fit, the whole function gets no row.
 //! * Where paths meet that differ in what they know, only what is equal counts.
 //! * A call may not come back. What lies behind it is the function's own if the symbol's size says so, if the callee was seen to return,
-//!   if there is another path to it, or if a proper return can be reached from there. If paths from a call and
+//!   if there is another path to it, or if a proper return can be reached from there. In a function that never returns, so is
+//!   what lies behind a call by a pointer: a compiler cannot know that such a call does not come back. If paths from a call and
 //!   from elsewhere meet with different stacks, the call is one that does not come back.
 //! * Where the frame pointer is known to be the entry's stack pointer and a constant, the CFA is told by it: so compilers do it, and
 //!   it does not depend on what calls leave on the stack.
