@@ -41,7 +41,9 @@ pub const ENTRY_CODE: u64 = 64;
 /// Symbols, and relocations, of one file that are looked at for functions without unwind information.
 pub const MAX_SYMBOLS: usize = 4 << 20;
 /// Instructions of one file that are looked at to derive rows, those that are looked at again included. musl's C library takes TBD.
-pub const MAX_DERIVED: usize = 4 << 20;
+pub const MAX_DERIVED: usize = 2 << 20;
+/// Functions of one file for which that is done.
+pub const MAX_DERIVED_FUNCTIONS: usize = 1 << 17;
 /// The same of one function.
 pub const MAX_DERIVED_IN_FUNCTION: usize = 1 << 16;
 /// How often a function is followed again because one of its calls is found not to come back.

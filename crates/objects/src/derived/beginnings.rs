@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::space::Space;
 use crate::image::{Image, Section};
-use crate::limits::MAX_SYMBOLS;
+use crate::limits::{MAX_DERIVED_FUNCTIONS, MAX_SYMBOLS};
 
 const SHT_SYMTAB: u32 = 2;
 const SHT_RELA: u32 = 4;
@@ -26,6 +26,17 @@ pub(super) struct Beginning {
     pub size: u64,
     /// A direct call.
     pub called: bool,
+    /// A return that fits.
+    pub returns: bool,
+    /// First instructions such as functions have.
+    pub looks_like_one: bool,
+}
+
+impl Beginning {
+    /// Whether a function begins there, so that no other goes on there.
+    pub(super) fn is_function(&self) -> bool {
+        self.symbol || self.called || self.returns || self.looks_like_one
+    }
 }
 
 /// Functions by their symbols.
@@ -36,6 +47,9 @@ pub(super) fn symbols(image: &Image, space: &Space<'_>) -> BTreeMap<u64, Beginni
     for symbol in symbols {
         let (vaddr, size) = (word(symbol, 8), word(symbol, 16));
         let defined = symbol[6..8] != [0, 0];
+        if found.len() >= MAX_DERIVED_FUNCTIONS {
+            break;
+        }
         if defined && FUNCTIONS.contains(&(symbol[4] & 15)) && space.contains(vaddr) {
             let beginning = found.entry(vaddr).or_default();
             beginning.symbol = true;

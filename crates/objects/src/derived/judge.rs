@@ -54,11 +54,11 @@ pub(super) fn judge(
         ..Function::default()
     };
     walked.nodes.iter().for_each(|(vaddr, node)| extend(&mut function.reached, *vaddr..node.next));
-    let named = beginning.called || beginning.symbol;
     if walked.unsound || !(beginning.called || function.returns || begins_as_functions_do(space, entry)) {
         return function;
     }
-    let believed = if named && function.returns { ra::AT_CFA_MINUS_8 } else { ra::CHECKED };
+    // a return that finds the stack as it was shows where the return address lay before
+    let believed = if function.returns { ra::AT_CFA_MINUS_8 } else { ra::CHECKED };
     for (vaddr, node) in nodes() {
         let rule = rows::rule(&node.facts, believed);
         match function.rows.last_mut() {

@@ -12,12 +12,14 @@
 //! # What is a function
 //! * what a symbol of a function is the name of, or a direct call leads to;
 //! * what a function jumps to when it has given back its stack, by an address that it has just loaded;
-//! * what code or a relocation takes the address of, if it begins as functions do (`push` of a register that functions
-//!   keep, or `sub` from the stack pointer). That may be a label in a function, too. So its rows say that the return address counts
-//!   only if a call ends there ([`ra::CHECKED`]).
+//! * what code or a relocation takes the address of. That may also be a label in a function, or data. But if a return is reached
+//!   that finds the stack as it was, the return address lay at the stack pointer: the label is where it was called. If none is reached,
+//!   it must begin as functions do (`push` of a register that functions keep, or `sub` from the stack pointer), and a walk
+//!   believes the return address only if a call ends there ([`ra::CHECKED`]).
 //!
-//! Nothing has been called there if a function neither returns, nor is called directly, nor begins as functions do: other compilers'
-//! code jumps from function to function, and has nothing of the kind on its stack.
+//! The latter holds for all functions that are not seen to return. And if one does neither that, nor is called directly, nor
+//! begins as functions do, nothing is said of it: other compilers' code jumps from function to function, and has nothing of the
+//! kind on its stack.
 //!
 //! # What is believed of it
 //! * Every return finds the stack as it was on entry; so does every jump to another function. Nothing stores to the place of

@@ -11,7 +11,7 @@ use super::function::{Others, walk};
 use super::judge::{self, Function};
 use super::space::Space;
 use crate::image::Image;
-use crate::limits::{MAX_DERIVED, MAX_DERIVED_ROUNDS, MAX_RESIDENT};
+use crate::limits::{MAX_DERIVED, MAX_DERIVED_FUNCTIONS, MAX_DERIVED_ROUNDS, MAX_RESIDENT};
 
 /// The rows of all functions, by place in the file.
 pub(super) fn derive(image: &Image, space: Space<'_>, described: &[Range<u64>]) -> Vec<(Range<u64>, Rule)> {
@@ -66,7 +66,7 @@ struct Program<'i> {
 
 impl Others for Program<'_> {
     fn begins(&self, vaddr: u64) -> bool {
-        self.known.contains_key(&vaddr)
+        self.known.get(&vaddr).is_some_and(Beginning::is_function)
     }
 
     fn never_returns(&self, vaddr: u64) -> bool {
@@ -90,6 +90,9 @@ impl Program<'_> {
                 let beginning = self.known.get(&entry).copied().unwrap_or_default();
                 let function = self.judged(entry, &beginning);
                 self.found(&function);
+                if let Some(beginning) = self.known.get_mut(&entry).filter(|_| function.returns) {
+                    beginning.returns = true;
+                }
                 self.functions.insert(entry, function);
             }
             self.outdate();
@@ -122,6 +125,9 @@ impl Program<'_> {
 
     fn called(&mut self, functions: &HashSet<u64>) {
         for function in functions.iter().copied().filter(|function| self.space.contains(*function)) {
+            if self.known.len() >= MAX_DERIVED_FUNCTIONS {
+                return;
+            }
             let beginning = self.known.entry(function).or_default();
             if !beginning.called {
                 beginning.called = true;
@@ -141,7 +147,9 @@ impl Program<'_> {
         let newly_returning: HashSet<u64> = returning.difference(&self.returning).copied().collect();
         (self.never, self.returning) = (never, returning);
         for (entry, function) in &self.functions {
-            let runs_into = |piece: &Range<u64>| self.known.range(piece.clone()).any(|(begin, _)| begin != entry);
+            let runs_into = |piece: &Range<u64>| {
+                self.known.range(piece.clone()).any(|(begin, known)| begin != entry && known.is_function())
+            };
             let leads_to = |news: &HashSet<u64>| function.leads_to.iter().any(|other| news.contains(other));
             if leads_to(&newly_never)
                 || function.undecided && leads_to(&newly_returning)
@@ -152,7 +160,7 @@ impl Program<'_> {
         }
     }
 
-    /// Takes in functions of which only the address is seen, and which begin as functions do.
+    /// Takes in what may be functions, of which only the address is seen.
     fn take_addresses(&mut self) {
         let mut reached: Vec<Range<u64>> = self.functions.values().flat_map(|f| f.reached.clone()).collect();
         reached.sort_by_key(|piece| piece.start);
@@ -160,9 +168,9 @@ impl Program<'_> {
             // pieces of several functions may overlap, but hardly ever do
             let before = reached.partition_point(|piece| piece.start <= address);
             let is_reached = before.checked_sub(1).is_some_and(|index| reached[index].contains(&address));
-            if !is_reached && !self.known.contains_key(&address) && judge::begins_as_functions_do(&self.space, address)
-            {
-                self.known.insert(address, Beginning::default());
+            if !is_reached && !self.known.contains_key(&address) && self.known.len() < MAX_DERIVED_FUNCTIONS {
+                let looks_like_one = judge::begins_as_functions_do(&self.space, address);
+                self.known.insert(address, Beginning { looks_like_one, ..Beginning::default() });
                 self.stale.insert(address);
             }
         }

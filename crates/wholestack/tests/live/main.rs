@@ -12,6 +12,7 @@ mod frames;
 mod go;
 mod kernel;
 mod modes;
+mod musl;
 mod namespaces;
 mod processes;
 mod real;
