@@ -391,7 +391,7 @@ fn outside<'k>(place: &Range<u64>, known: &'k [(Range<u64>, Rule)]) -> impl Iter
     let first = known.partition_point(|(other, _)| other.end <= place.start);
     let (mut rest, end) = (place.clone(), place.end);
     let cuts = known[first..].iter().map(|(other, _)| other.clone()).take_while(move |other| other.start < end);
-    cuts.chain([end..end]).filter_map(move |cut| {
+    cuts.chain(std::iter::once(end..end)).filter_map(move |cut| {
         let before = rest.start..cut.start;
         rest.start = rest.start.max(cut.end);
         (before.start < before.end).then_some(before)

@@ -42,6 +42,9 @@ pub const ENTRY_CODE: u64 = 64;
 pub const MAX_SYMBOLS: usize = 4 << 20;
 /// Instructions of one file that are looked at to derive rows, those that are looked at again included. musl's C library takes TBD.
 pub const MAX_DERIVED: usize = 2 << 20;
+/// Of these, behind addresses that are taken, of which it is not known whether they are functions': so many, and as many as are
+/// looked at in functions. In programs of other kinds of compilers (GHC) hardly any is one.
+pub const MIN_DERIVED_TAKEN: usize = 1 << 16;
 /// Functions of one file for which that is done.
 pub const MAX_DERIVED_FUNCTIONS: usize = 1 << 17;
 /// The same of one function.

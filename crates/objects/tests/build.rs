@@ -168,8 +168,9 @@ fn nonsense_section_headers_are_ignored() {
     }
 }
 
+/// But for what is derived from code: the section headers lead to the symbols that tell where functions begin.
 #[test]
-fn a_real_file_without_section_headers_has_the_same_table() {
+fn a_real_file_without_section_headers_has_the_same_functions() {
     let directory = tempfile::tempdir().unwrap();
     // not a static program: gcc gives it no .eh_frame_hdr, and nothing else leads to .eh_frame
     for flags in [&["-O2"][..], &["-O2", "-static-pie"], &["-O2", "-Wl,-z,noseparate-code"]] {
@@ -178,8 +179,13 @@ fn a_real_file_without_section_headers_has_the_same_table() {
         let mut bytes = std::fs::read(&path).unwrap();
         bytes[40..48].fill(0);
         bytes[60..64].fill(0);
+        let size = bytes.len() as u64;
         let without = UnwindTable::build(&Image::from_bytes(bytes).unwrap()).unwrap();
-        assert!(without == table, "{flags:?}: {:?}, but {:?}", without.stats, table.stats);
+        assert_eq!((without.stats.fdes, without.stats.bad_fdes), (table.stats.fdes, 0), "{flags:?}");
+        let lost = |at: &u64| without.lookup(*at) == Rule::NONE;
+        let other = (0..size).filter(|at| without.lookup(*at) != table.lookup(*at) && !lost(at)).count();
+        let described = (0..size).filter(|at| !lost(at)).count();
+        assert!(other == 0 && described > 100, "{flags:?}: {other} other, {described} described");
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod common;
 
+use std::ops::Range;
 use std::path::Path;
 
 use abi::table::{Rule, bx, cfa, fp, ra};
@@ -50,8 +51,10 @@ struct Counts {
     right: usize,
     checked: usize,
     by_another_register: usize,
-    wrong: Vec<String>,
-    wrong_registers: Vec<String>,
+    wrong: Vec<(u64, String)>,
+    wrong_registers: Vec<(u64, String)>,
+    /// Functions that push registers at their beginning without a row that says so.
+    silent: Vec<Range<u64>>,
 }
 
 impl Counts {
@@ -63,7 +66,7 @@ impl Counts {
             cfa::FP => RBP,
             cfa::NONE => return false,
             cfa::END => {
-                self.wrong.push(differs(pc, rule, row));
+                self.wrong.push((pc, differs(pc, rule, row)));
                 return true;
             }
             _ => gimli::Register(u16::from(u8::MAX)),
@@ -72,21 +75,26 @@ impl Counts {
         if ours != register {
             self.by_another_register += 1;
         } else if i64::from(rule.cfa_offset) != offset {
-            self.wrong.push(differs(pc, rule, row));
+            self.wrong.push((pc, differs(pc, rule, row)));
         } else {
             self.right += 1;
             if contradicts(rule, row) {
-                self.wrong_registers.push(differs(pc, rule, row));
+                self.wrong_registers.push((pc, differs(pc, rule, row)));
             }
         }
         true
+    }
+
+    /// Most instructions have a row.
+    fn assert_many(&self) {
+        assert!(self.right * 10 >= self.places * 6, "{} of {}", self.right, self.places);
     }
 }
 
 fn differs(pc: u64, rule: &Rule, row: &UnwindTableRow<usize>) -> String {
     let [theirs_fp, theirs_bx] = [RBP, RBX].map(|register| row.register(register));
     let ours = objects::describe(rule, objects::Architecture::X86_64);
-    format!("{pc:x}: {ours}; the table: {:?}, rbp {theirs_fp:?}, rbx {theirs_bx:?}\n", row.cfa())
+    format!("{pc:x}: {ours}; the table: {:?}, rbp {theirs_fp:?}, rbx {theirs_bx:?}", row.cfa())
 }
 
 /// Whether a rule says of a register something else than a row. A row may call saved what is restored, or not written yet.
@@ -121,6 +129,9 @@ fn compare(path: &Path) -> Counts {
         while let Some(row) = rows.next_row().unwrap() {
             described.push(row.clone());
         }
+        if described.len() == 1 && pushes(bytes) {
+            counts.silent.push(fde.initial_address()..fde.initial_address() + fde.len());
+        }
         let (mut all, mut some) = (true, false);
         for pc in instructions(bytes, fde.initial_address()) {
             let Some(row) = described.iter().find(|row| row.contains(pc)) else { continue };
@@ -133,8 +144,18 @@ fn compare(path: &Path) -> Counts {
         counts.whole += usize::from(all);
         counts.partly += usize::from(some && !all);
     }
-    let Counts { functions, whole, partly, places, right, checked, by_another_register, wrong, wrong_registers } =
-        &counts;
+    let Counts {
+        functions,
+        whole,
+        partly,
+        places,
+        right,
+        checked,
+        by_another_register,
+        wrong,
+        wrong_registers,
+        silent: _,
+    } = &counts;
     println!(
         "{path:?}: {functions} functions, {whole} whole, {partly} partly; {places} instructions, {right} right, {checked} \
          only if a call leads there, {by_another_register} by another register, {} wrong, {} with wrong registers",
@@ -142,6 +163,11 @@ fn compare(path: &Path) -> Counts {
         wrong_registers.len()
     );
     counts
+}
+
+/// Whether code pushes rbx and rbp near its beginning.
+fn pushes(code: &[u8]) -> bool {
+    code[..code.len().min(48)].windows(2).any(|bytes| bytes == [0x53, 0x55])
 }
 
 /// Where instructions begin. Not those that fill up behind a jump.
@@ -165,22 +191,37 @@ fn instructions(bytes: &[u8], begin: u64) -> Vec<u64> {
     starts
 }
 
+/// What is wrong with `wrong`, but for places that `explained` explains.
+fn unexplained(wrong: &[(u64, String)], explained: impl Fn(u64) -> bool) -> Vec<&str> {
+    wrong.iter().filter(|(pc, _)| !explained(*pc)).map(|(_, what)| what.as_str()).collect()
+}
+
+/// `__mpn_mul_1` and its like push registers without saying so: there the table is wrong. And the entry point is known to have no
+/// caller; libc's, which prints its version, is a function like others.
 #[test]
-fn others() {
-    for path in std::env::var("DERIVED").unwrap_or_default().split_whitespace() {
-        let counts = compare(Path::new(path));
-        println!(
-            "{:?} {:?}",
-            &counts.wrong[..counts.wrong.len().min(300)],
-            &counts.wrong_registers[..counts.wrong_registers.len().min(100)]
-        );
-    }
+fn libc() {
+    let path = library("libc.so.6");
+    let counts = compare(&path);
+    let data = std::fs::read(&path).unwrap();
+    let file = object::File::parse(&data[..]).unwrap();
+    let entry = file.entry();
+    let silent: Vec<_> = counts.silent.iter().map(|function| function.start..function.end).collect();
+    let explained = |pc: u64| {
+        (entry..entry + objects::limits::ENTRY_CODE).contains(&pc)
+            || silent.iter().any(|function| function.contains(&pc))
+    };
+    assert!(silent.len() <= 12, "{}", silent.len());
+    assert_eq!(unexplained(&counts.wrong, explained), [""; 0]);
+    assert_eq!(unexplained(&counts.wrong_registers, explained), [""; 0]);
+    counts.assert_many();
 }
 
 #[test]
-fn libc() {
-    let counts = compare(&library("libc.so.6"));
-    println!("{:?} {:?}", counts.wrong, counts.wrong_registers);
+fn libstdcxx() {
+    let counts = compare(&library("libstdc++.so.6"));
+    assert_eq!(unexplained(&counts.wrong, |_| false), [""; 0]);
+    assert_eq!(unexplained(&counts.wrong_registers, |_| false), [""; 0]);
+    counts.assert_many();
 }
 
 /// What is expected at each label of derived.s.

@@ -33,6 +33,11 @@ pub(super) struct Beginning {
 }
 
 impl Beginning {
+    /// Whether more than its address tells that it is a function.
+    pub(super) fn is_certain(&self) -> bool {
+        self.symbol || self.called
+    }
+
     /// Whether a function begins there, so that no other goes on there.
     pub(super) fn is_function(&self) -> bool {
         self.symbol || self.called || self.returns || self.looks_like_one

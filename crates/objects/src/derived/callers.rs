@@ -27,7 +27,7 @@ pub(super) fn called(image: &Image, space: &Space<'_>, functions: &[Range<u64>],
         }
         let Some(vaddr) = image.file_offset_to_vaddr(function.start) else { continue };
         let may_call = |at: usize| target(code, vaddr, at).is_some_and(|target| space.contains(target));
-        let Some(last) = memchr_iter(CALL.0, code).filter(|at| may_call(*at)).last() else { continue };
+        let Some(last) = memchr_iter(CALL.0, code).rfind(|at| may_call(*at)) else { continue };
         let instructions = Decoder::with_ip(64, &code[..last + CALL.1], vaddr, DecoderOptions::NONE).into_iter();
         for instruction in instructions.take(most) {
             most -= 1;

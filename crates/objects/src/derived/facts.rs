@@ -9,7 +9,7 @@ use crate::exits::state::{KEPT, RBP, RSP, State, Sum};
 /// Numbers of the system calls that make a thread (arch/x86/entry/syscalls/syscall_64.tbl).
 const CLONE: [u64; 2] = [56, 435];
 /// `rax`, as instructions number it.
-const RAX: usize = 0;
+const RAX: u8 = 0;
 
 /// Whose stack it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,14 +29,14 @@ pub(super) enum Thread {
 pub(super) struct Facts {
     pub state: State,
     pub thread: Thread,
-    /// Registers that hold a constant.
-    constants: [Option<u64>; 16],
+    /// Registers that hold a constant, by number; few do.
+    constants: Vec<(u8, u64)>,
 }
 
 impl Facts {
     /// Where a function begins.
     pub(super) fn entry() -> Facts {
-        Facts { state: State::start(), thread: Thread::Same, constants: [None; 16] }
+        Facts { state: State::start(), thread: Thread::Same, constants: Vec::new() }
     }
 
     /// Bytes from the entry's stack pointer to the stack pointer.
@@ -57,39 +57,36 @@ impl Facts {
 
     /// The constant in a register.
     pub(super) fn constant(&self, register: Register) -> Option<u64> {
-        let register = register.is_gpr64().then(|| register.number())?;
-        self.constants.get(register).copied().flatten()
+        register.is_gpr64().then(|| self.constant_in(register.number() as u8))?
+    }
+
+    fn constant_in(&self, register: u8) -> Option<u64> {
+        self.constants.iter().find(|(number, _)| *number == register).map(|(_, value)| *value)
     }
 
     /// Applies an instruction.
     pub(super) fn apply(&mut self, instruction: &Instruction, effects: &mut Effects) -> Flow {
         let constant = self.assigned(instruction);
         let makes_thread =
-            instruction.code() == Code::Syscall && self.constants[RAX].is_some_and(|number| CLONE.contains(&number));
+            instruction.code() == Code::Syscall && self.constant_in(RAX).is_some_and(|number| CLONE.contains(&number));
         // a compiler saves the register before
         let clears_frame = self.thread == Thread::Either
-            && constant == Some((usize::from(RBP), 0))
+            && constant == Some((RBP, 0))
             && instruction.mnemonic() == Mnemonic::Xor
             && self.state.saved(RBP).is_none();
         let flow = effects.apply(instruction, &mut self.state);
         if instruction.mnemonic() == Mnemonic::Call {
             self.state.forget_below_stack();
-            self.constants = [None; 16];
-        } else {
+            self.constants.clear();
+        } else if !self.constants.is_empty() {
             for register in effects.written(instruction).filter(|register| register.is_gpr64()) {
-                if let Some(place) = self.constants.get_mut(register.number()) {
-                    *place = None;
-                }
+                self.constants.retain(|(number, _)| usize::from(*number) != register.number());
             }
         }
         if instruction.code() == Code::Syscall {
-            self.constants[RAX] = None;
+            self.constants.retain(|(number, _)| *number != RAX);
         }
-        if let Some((register, value)) = constant
-            && let Some(place) = self.constants.get_mut(register)
-        {
-            *place = Some(value);
-        }
+        self.constants.extend(constant);
         if makes_thread && self.thread == Thread::Same {
             self.thread = Thread::Either;
         }
@@ -100,9 +97,9 @@ impl Facts {
     }
 
     /// The register to which an instruction gives a constant, by number, and the constant.
-    fn assigned(&self, instruction: &Instruction) -> Option<(usize, u64)> {
+    fn assigned(&self, instruction: &Instruction) -> Option<(u8, u64)> {
         let register = instruction.op0_register();
-        let number = register.full_register().is_gpr64().then(|| register.full_register().number())?;
+        let number = register.full_register().is_gpr64().then(|| register.full_register().number() as u8)?;
         let value = match instruction.code() {
             Code::Mov_r32_imm32 | Code::Mov_r64_imm64 | Code::Mov_rm64_imm32 | Code::Mov_rm32_imm32 => {
                 instruction.immediate(1)
@@ -114,7 +111,7 @@ impl Facts {
                 0
             }
             Code::Mov_r8_imm8 if register == Register::AL => {
-                self.constants[RAX]? & !0xff | u64::from(instruction.immediate8())
+                self.constant_in(RAX)? & !0xff | u64::from(instruction.immediate8())
             }
             _ => return None,
         };
@@ -124,12 +121,9 @@ impl Facts {
     /// Keeps what holds on both of two paths; true if that is less than what held on this one.
     pub(super) fn join(&mut self, other: &Facts) -> bool {
         let mut less = self.state.join(&other.state);
-        for (ours, theirs) in self.constants.iter_mut().zip(&other.constants) {
-            if ours.is_some() && ours != theirs {
-                *ours = None;
-                less = true;
-            }
-        }
+        let constants = self.constants.len();
+        self.constants.retain(|constant| other.constants.contains(constant));
+        less |= self.constants.len() < constants;
         if self.thread != other.thread && self.thread != Thread::Unknown {
             self.thread = Thread::Unknown;
             less = true;

@@ -37,8 +37,7 @@ pub(super) enum Step {
 
 /// An instruction that is reached.
 pub(super) struct Node {
-    /// Address behind it.
-    pub next: u64,
+    instruction: Instruction,
     /// What holds before it.
     pub facts: Facts,
     /// Where it leads; empty if it stops the thread, or calls what does not come back.
@@ -49,6 +48,13 @@ pub(super) struct Node {
     pub takes: Option<u64>,
     /// Set if it is only reached as the first thing behind a call: the call's return address.
     behind_call: Option<u64>,
+}
+
+impl Node {
+    /// Address behind it.
+    pub(super) fn next(&self) -> u64 {
+        self.instruction.next_ip()
+    }
 }
 
 /// All that is reached from a function's beginning.
@@ -123,23 +129,24 @@ impl<O: Others> Walk<'_, '_, O> {
             if self.looked_at >= MAX_DERIVED_IN_FUNCTION {
                 return Err(Stop::Unsound);
             }
-            if self.arrive(path.vaddr, &path)? {
+            let vaddr = path.vaddr;
+            if self.arrive(path)? {
                 self.looked_at += 1;
-                self.follow(path.vaddr)?;
+                self.follow(vaddr)?;
             }
         }
         Ok(())
     }
 
     /// Brings what a path knows to a place; whether that place must be followed (again).
-    fn arrive(&mut self, vaddr: u64, path: &Path) -> Result<bool, Stop> {
-        let Some(node) = self.nodes.get_mut(&vaddr) else {
-            let Some(instruction) = self.space.instruction(vaddr) else {
+    fn arrive(&mut self, path: Path) -> Result<bool, Stop> {
+        let Some(node) = self.nodes.get_mut(&path.vaddr) else {
+            let Some(instruction) = self.space.instruction(path.vaddr) else {
                 return Err(path.behind_call.map_or(Stop::Unsound, Stop::DeadCall));
             };
-            let next = instruction.next_ip();
-            let (facts, behind_call) = (path.facts.clone(), path.behind_call);
-            self.nodes.insert(vaddr, Node { next, facts, steps: Vec::new(), calls: None, takes: None, behind_call });
+            let Path { vaddr, facts, behind_call } = path;
+            let node = Node { instruction, facts, steps: Vec::new(), calls: None, takes: None, behind_call };
+            self.nodes.insert(vaddr, node);
             return Ok(true);
         };
         let ours = (node.facts.depth(), node.facts.frame());
@@ -159,12 +166,11 @@ impl<O: Others> Walk<'_, '_, O> {
 
     /// Takes the step of the instruction at a place.
     fn follow(&mut self, vaddr: u64) -> Result<(), Stop> {
-        let (Some(instruction), Some(node)) = (self.space.instruction(vaddr), self.nodes.get(&vaddr)) else {
-            return Err(Stop::Unsound);
-        };
-        let before = node.facts.clone();
+        let Some(node) = self.nodes.get(&vaddr) else { return Err(Stop::Unsound) };
+        let instruction = node.instruction;
         let behind_call = node.behind_call.filter(|_| instruction.mnemonic() == Mnemonic::Nop);
-        let mut facts = before.clone();
+        let (given_back, target) = (node.facts.is_given_back(), node.facts.constant(instruction.op0_register()));
+        let mut facts = node.facts.clone();
         let flow = facts.apply(&instruction, &mut self.effects);
         let mut steps = Vec::new();
         match flow {
@@ -182,9 +188,9 @@ impl<O: Others> Walk<'_, '_, O> {
                 }
                 self.go(target, facts, None, &mut steps)?;
             }
-            Flow::Return if before.is_given_back() => steps.push(Step::Return),
+            Flow::Return if given_back => steps.push(Step::Return),
             Flow::Return | Flow::Foreign => return Err(Stop::Unsound),
-            Flow::IndirectJump | Flow::Leave => match before.constant(instruction.op0_register()) {
+            Flow::IndirectJump | Flow::Leave => match target {
                 Some(target) if instruction.op0_kind() == OpKind::Register => {
                     self.go(target, facts, None, &mut steps)?;
                 }

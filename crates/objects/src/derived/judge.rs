@@ -45,7 +45,10 @@ pub(super) fn judge(
     let certain = certain(walked, entry, beginning, &homing, &returning);
     let nodes = || walked.nodes.iter().filter(|(vaddr, _)| certain.contains(*vaddr));
     let mut function = Function {
-        calls: nodes().filter_map(|(_, node)| node.calls).collect(),
+        calls: nodes()
+            .filter(|(_, node)| beginning.is_certain() || is_aligned(node))
+            .filter_map(|(_, node)| node.calls)
+            .collect(),
         leads_to: walked.nodes.values().flat_map(Node::leads_to).collect(),
         takes: nodes().filter_map(|(_, node)| node.takes).collect(),
         undecided: certain.len() < walked.nodes.len(),
@@ -53,7 +56,7 @@ pub(super) fn judge(
         never_returns: !walked.unsound && walked.nodes.values().all(|node| node.steps.iter().all(Step::stays)),
         ..Function::default()
     };
-    walked.nodes.iter().for_each(|(vaddr, node)| extend(&mut function.reached, *vaddr..node.next));
+    walked.nodes.iter().for_each(|(vaddr, node)| extend(&mut function.reached, *vaddr..node.next()));
     if walked.unsound || !(beginning.called || function.returns || begins_as_functions_do(space, entry)) {
         return function;
     }
@@ -62,11 +65,16 @@ pub(super) fn judge(
     for (vaddr, node) in nodes() {
         let rule = rows::rule(&node.facts, believed);
         match function.rows.last_mut() {
-            Some((range, last)) if range.end == *vaddr && *last == rule => range.end = node.next,
-            _ => function.rows.push((*vaddr..node.next, rule)),
+            Some((range, last)) if range.end == *vaddr && *last == rule => range.end = node.next(),
+            _ => function.rows.push((*vaddr..node.next(), rule)),
         }
     }
     function
+}
+
+/// Whether the stack is aligned as it must be for a call (AMD64 supplement, 3.2.2). In what is no function it hardly is.
+fn is_aligned(node: &Node) -> bool {
+    node.facts.depth().is_some_and(|depth| depth.rem_euclid(16) == 8)
 }
 
 impl Node {

@@ -11,7 +11,14 @@ use super::function::{Others, walk};
 use super::judge::{self, Function};
 use super::space::Space;
 use crate::image::Image;
-use crate::limits::{MAX_DERIVED, MAX_DERIVED_FUNCTIONS, MAX_DERIVED_ROUNDS, MAX_RESIDENT};
+use crate::limits::{MAX_DERIVED, MAX_DERIVED_FUNCTIONS, MAX_DERIVED_ROUNDS, MIN_DERIVED_TAKEN};
+
+/// Functions by which it is judged whether a file is of the kind that rows can be derived of. Of C's compilers at least two of three
+/// functions give rows; of GHC's, which make no use of calls, hardly any.
+const MIN_FOLLOWED: usize = 2000;
+
+/// Functions that are followed before memory is given back. The kernel maps up to 64 KiB around each.
+const MAX_UNRELEASED: usize = 128;
 
 /// The rows of all functions, by place in the file.
 pub(super) fn derive(image: &Image, space: Space<'_>, described: &[Range<u64>]) -> Vec<(Range<u64>, Rule)> {
@@ -25,8 +32,12 @@ pub(super) fn derive(image: &Image, space: Space<'_>, described: &[Range<u64>]) 
         never: HashSet::new(),
         returning: HashSet::new(),
         taken: BTreeSet::new(),
+        tried: HashSet::new(),
+        left_for_taken: MIN_DERIVED_TAKEN,
         left: MAX_DERIVED,
-        released: 0,
+        followed: 0,
+        told: 0,
+        unreleased: 0,
     };
     if let Some(entry) = image.entry().and_then(|place| image.file_offset_to_vaddr(place)) {
         // it has no caller, and leads to what has one
@@ -56,12 +67,18 @@ struct Program<'i> {
     /// Functions that are known never to come back, and functions that were seen to.
     never: HashSet<u64>,
     returning: HashSet<u64>,
-    /// Addresses of code that are taken.
+    /// Addresses of code that are taken, and those of them that were followed.
     taken: BTreeSet<u64>,
+    tried: HashSet<u64>,
+    /// Instructions that may still be looked at behind such addresses.
+    left_for_taken: usize,
     /// Instructions that may still be looked at.
     left: usize,
-    /// Instructions that were looked at since memory was given back.
-    released: usize,
+    /// Functions that were followed, and those of them that rows came of.
+    followed: usize,
+    told: usize,
+    /// Functions that were followed since memory was given back.
+    unreleased: usize,
 }
 
 impl Others for Program<'_> {
@@ -86,9 +103,17 @@ impl Program<'_> {
     /// Follows all functions until nothing new is found.
     fn settle(&mut self) {
         for _ in 0..MAX_DERIVED_ROUNDS {
-            while let Some(entry) = self.stale.pop_first() {
+            while self.left > 0
+                && let Some(entry) = self.stale.pop_first()
+            {
                 let beginning = self.known.get(&entry).copied().unwrap_or_default();
                 let function = self.judged(entry, &beginning);
+                self.count(&function);
+                if function.rows.is_empty() && !beginning.is_function() {
+                    // a label, or data
+                    self.known.remove(&entry);
+                    continue;
+                }
                 self.found(&function);
                 if let Some(beginning) = self.known.get_mut(&entry).filter(|_| function.returns) {
                     beginning.returns = true;
@@ -96,22 +121,39 @@ impl Program<'_> {
                 self.functions.insert(entry, function);
             }
             self.outdate();
-            if self.stale.is_empty() {
-                return;
+            if self.stale.is_empty() || self.left == 0 {
+                break;
             }
+        }
+        // what is known of these may be outdated
+        for entry in std::mem::take(&mut self.stale) {
+            self.functions.remove(&entry);
+        }
+    }
+
+    /// Ends it all if hardly any function can be told of: the code is not of the kind that this is for.
+    fn count(&mut self, function: &Function) {
+        self.followed += 1;
+        self.told += usize::from(!function.rows.is_empty());
+        if self.followed >= MIN_FOLLOWED && self.told < self.followed / 8 {
+            self.left = 0;
         }
     }
 
     fn judged(&mut self, entry: u64, beginning: &Beginning) -> Function {
-        if self.left == 0 {
+        if self.left == 0 || self.left_for_taken == 0 && !beginning.is_function() {
             return Function::default();
         }
         let walked = walk(&self.space, self, entry);
         self.left = self.left.saturating_sub(walked.looked_at);
-        self.released += walked.looked_at;
-        if self.released as u64 > MAX_RESIDENT / 4 {
+        self.left_for_taken = match beginning.is_function() {
+            true => self.left_for_taken + walked.looked_at,
+            false => self.left_for_taken.saturating_sub(walked.looked_at),
+        };
+        self.unreleased += 1;
+        if self.unreleased >= MAX_UNRELEASED {
             self.image.release();
-            self.released = 0;
+            self.unreleased = 0;
         }
         let returning = |function: u64| self.functions.get(&function).is_some_and(|known| known.returns);
         judge::judge(&self.space, &walked, entry, beginning, returning)
@@ -168,7 +210,11 @@ impl Program<'_> {
             // pieces of several functions may overlap, but hardly ever do
             let before = reached.partition_point(|piece| piece.start <= address);
             let is_reached = before.checked_sub(1).is_some_and(|index| reached[index].contains(&address));
-            if !is_reached && !self.known.contains_key(&address) && self.known.len() < MAX_DERIVED_FUNCTIONS {
+            if !is_reached
+                && self.tried.insert(address)
+                && !self.known.contains_key(&address)
+                && self.known.len() < MAX_DERIVED_FUNCTIONS
+            {
                 let looks_like_one = judge::begins_as_functions_do(&self.space, address);
                 self.known.insert(address, Beginning { looks_like_one, ..Beginning::default() });
                 self.stale.insert(address);

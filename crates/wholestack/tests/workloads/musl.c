@@ -63,7 +63,7 @@ NI uint64_t locking(struct memory *m) {
     }
     return (uint64_t)m->to[1];
 }
-NI void on_signal(int signal) { kit_sink += leaf_handler(2000) + (uint64_t)signal; }
+NI void on_signal(int signal) { kit_sink += leaf_handler(20000) + (uint64_t)signal; }
 NI uint64_t signalling(struct memory *m) {
     for (int i = 0; i < 20; i++) raise(SIGUSR1);
     return (uint64_t)m->to[2];
