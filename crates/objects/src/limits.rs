@@ -40,7 +40,8 @@ pub const MAX_GO_ROWS: usize = 4 << 20;
 pub const ENTRY_CODE: u64 = 64;
 /// Symbols, and relocations, of one file that are looked at for functions without unwind information.
 pub const MAX_SYMBOLS: usize = 4 << 20;
-/// Instructions of one file that are looked at to derive rows, those that are looked at again included. musl's C library takes TBD.
+/// Instructions of one file that are looked at to derive rows, those that are looked at again included. musl's C library
+/// (1.2.3 and 1.2.6, Debian) takes 0.26 and 0.29 million.
 pub const MAX_DERIVED: usize = 2 << 20;
 /// Of these, behind addresses that are taken, of which it is not known whether they are functions': so many, and as many as are
 /// looked at in functions. In programs of other kinds of compilers (GHC) hardly any is one.
