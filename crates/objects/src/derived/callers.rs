@@ -6,9 +6,10 @@ use std::ops::Range;
 use iced_x86::{Code, Decoder, DecoderOptions};
 use memchr::memchr_iter;
 
+use super::function::taken;
 use super::space::Space;
 use crate::image::Image;
-use crate::limits::MAX_RESIDENT;
+use crate::limits::{ENTRY_CODE, MAX_RESIDENT};
 
 /// First byte of `call rel32`, and its length.
 const CALL: (u8, usize) = (0xe8, 5);
@@ -37,6 +38,14 @@ pub(super) fn called(image: &Image, space: &Space<'_>, functions: &[Range<u64>],
         }
     }
     found
+}
+
+/// The addresses that the code at the entry point takes: of `main`, in most programs.
+pub(super) fn taken_at_entry(image: &Image, space: &Space<'_>) -> Vec<u64> {
+    let Some(place) = image.entry() else { return Vec::new() };
+    let Some(vaddr) = image.file_offset_to_vaddr(place) else { return Vec::new() };
+    let instructions = Decoder::with_ip(64, image.file_bytes(place, ENTRY_CODE), vaddr, DecoderOptions::NONE);
+    instructions.into_iter().filter_map(|instruction| taken(&instruction)).filter(|at| space.contains(*at)).collect()
 }
 
 /// Where a call at a place in the code would lead.

@@ -260,7 +260,7 @@ fn called(instruction: &Instruction) -> Option<u64> {
 }
 
 /// The address that an instruction puts into a register.
-fn taken(instruction: &Instruction) -> Option<u64> {
+pub(super) fn taken(instruction: &Instruction) -> Option<u64> {
     match instruction.mnemonic() {
         Mnemonic::Lea if instruction.is_ip_rel_memory_operand() => Some(instruction.ip_rel_memory_address()),
         Mnemonic::Mov if instruction.op0_kind() == OpKind::Register => match instruction.op1_kind() {

@@ -42,6 +42,7 @@ pub(super) fn derive(image: &Image, space: Space<'_>, described: &[Range<u64>]) 
     if let Some(entry) = image.entry().and_then(|place| image.file_offset_to_vaddr(place)) {
         // it has no caller, and leads to what has one
         program.discover(entry);
+        program.taken.extend(callers::taken_at_entry(image, &program.space));
     }
     let called = callers::called(image, &program.space, described, MAX_DERIVED);
     program.called(&called);
