@@ -44,15 +44,14 @@ pub(super) fn judge(
     let homing = homing(walked, &returning);
     let certain = certain(walked, entry, beginning, &homing, &returning);
     let nodes = || walked.nodes.iter().filter(|(vaddr, _)| certain.contains(*vaddr));
+    let returns = !walked.unsound && homing.contains(&entry);
+    let is_function = beginning.is_certain() || returns;
     let mut function = Function {
-        calls: nodes()
-            .filter(|(_, node)| beginning.is_certain() || is_aligned(node))
-            .filter_map(|(_, node)| node.calls)
-            .collect(),
+        calls: nodes().filter(|(_, node)| is_function || is_aligned(node)).filter_map(|(_, node)| node.calls).collect(),
         leads_to: walked.nodes.values().flat_map(Node::leads_to).collect(),
         takes: nodes().filter_map(|(_, node)| node.takes).collect(),
         undecided: certain.len() < walked.nodes.len(),
-        returns: !walked.unsound && homing.contains(&entry),
+        returns,
         never_returns: !walked.unsound && walked.nodes.values().all(|node| node.steps.iter().all(Step::stays)),
         ..Function::default()
     };

@@ -96,7 +96,7 @@ impl Program<'_> {
     /// Follows code that is no function, for what it calls.
     fn discover(&mut self, entry: u64) {
         if self.space.contains(entry) && !self.known.contains_key(&entry) {
-            let function = self.judged(entry, &Beginning::default());
+            let function = self.judged(entry, &Beginning { called: true, ..Beginning::default() });
             self.found(&function);
         }
     }
