@@ -26,6 +26,8 @@ enum What {
     Live(verify::live::Arguments),
     /// Single-step programs and compare the walk at each instruction with the calls that were made
     Edges(verify::edges::Arguments),
+    /// Single-step CPython interpreters and hold the Python frames at each instruction against those before
+    Frames(verify::frames::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         What::Rows(rows) => verify::rows::run(rows, arguments.json),
         What::Live(live) => verify::live::run(live, arguments.json),
         What::Edges(edges) => verify::edges::run(edges, arguments.json),
+        What::Frames(frames) => verify::frames::run(frames, arguments.json),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,

@@ -9,7 +9,7 @@
 //! x86_64 only.
 
 #[cfg(target_arch = "x86_64")]
-mod stepping;
+pub(crate) mod stepping;
 
 #[cfg(target_arch = "x86_64")]
 pub use stepping::*;

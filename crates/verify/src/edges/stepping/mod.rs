@@ -1,18 +1,18 @@
 //! The parts of the judge: programs, their runs, the truth, the comparison.
 
-mod code;
+pub(crate) mod code;
 mod compile;
-mod files;
+pub(crate) mod files;
 mod judge;
 mod memory;
-mod places;
+pub(crate) mod places;
 mod programs;
 mod report;
 mod runs;
 mod shadow;
 mod steps;
-mod tracee;
-mod world;
+pub(crate) mod tracee;
+pub(crate) mod world;
 
 pub use compile::{CompileError, Compiled, compile};
 pub use files::Alter;

@@ -54,6 +54,21 @@ impl Tracee {
         Ok(tracee)
     }
 
+    /// Stops a child of this process that runs already.
+    ///
+    /// # Errors
+    /// If it has ended or may not be traced.
+    pub fn attach(pid: u32) -> io::Result<Tracee> {
+        let mut tracee = Tracee { pid: pid as pid_t, ended: false };
+        request(libc::PTRACE_ATTACH, tracee.pid, 0, 0)?;
+        match tracee.wait()? {
+            Stood::Signal(libc::SIGSTOP) => {}
+            other => return Err(io::Error::other(format!("no stop when attached: {other:?}"))),
+        }
+        request(libc::PTRACE_SETOPTIONS, tracee.pid, 0, libc::PTRACE_O_EXITKILL as usize)?;
+        Ok(tracee)
+    }
+
     /// Process id.
     pub fn pid(&self) -> u32 {
         self.pid.unsigned_abs()

@@ -1,9 +1,10 @@
 //! A stopped process as the walkers see it.
 
+use std::sync::Arc;
+
 use abi::process::Mapping;
 use abi::python::Entry;
 use abi::record::{REGISTERS, Registers, TURNS};
-use abi::stop::Stop;
 use abi::table::Rule;
 use abi::word::{self, flag};
 use libc::user_regs_struct;
@@ -12,7 +13,8 @@ use processes::maps::{self, Wanted};
 use processes::memory::read_memory;
 use processes::{MAX_RANGES, Proc};
 use rustc_hash::FxHashMap;
-use walk::{Target, Walk, X86_64, X86_64_PT_REGS, turn, unroll};
+use python::eval_loop::{EvalLoop, PieceKind};
+use walk::{Target, Walk, X86_64, X86_64_PT_REGS, give_up, turn, unroll};
 
 use super::files::Files;
 use super::memory::Pages;
@@ -26,9 +28,18 @@ pub struct World<'a> {
     /// Memory that was read at this stop.
     pub pages: Pages,
     mappings: Vec<Mapping>,
+    interpreter: Option<Interpreter>,
     /// What code without unwind information says of its callers, by address and whether it was interrupted there.
     exits: FxHashMap<(u64, bool), Rule>,
     walk: Box<Walk>,
+}
+
+/// An interpreter whose frames are walked.
+pub struct Interpreter {
+    /// What the walk is told of it, with the number of its file.
+    pub entry: Entry,
+    /// Its native code.
+    pub eval_loop: Arc<EvalLoop>,
 }
 
 impl<'a> World<'a> {
@@ -36,7 +47,13 @@ impl<'a> World<'a> {
     pub fn new(pid: u32, files: &'a mut Files) -> World<'a> {
         // SAFETY: Walk is plain integers, for which zero is a value.
         let walk = unsafe { Box::<Walk>::new_zeroed().assume_init() };
-        World { pid, files, pages: Pages::default(), mappings: Vec::new(), exits: FxHashMap::default(), walk }
+        let (pages, mappings, exits) = (Pages::default(), Vec::new(), FxHashMap::default());
+        World { pid, files, pages, mappings, interpreter: None, exits, walk }
+    }
+
+    /// Walks the frames of this interpreter from now on.
+    pub fn set_interpreter(&mut self, interpreter: Interpreter) {
+        self.interpreter = Some(interpreter);
     }
 
     /// Reads its mappings.
@@ -53,15 +70,20 @@ impl<'a> World<'a> {
 
     /// Walks its stack with these registers; the words, innermost first, with their end.
     pub fn walk(&mut self, registers: &user_regs_struct, words: &mut Vec<u64>) {
-        let World { pid, files, pages, mappings, exits, walk } = self;
+        let World { pid, files, pages, mappings, interpreter, exits, walk } = self;
+        let (entry, eval_loop) = match interpreter {
+            Some(Interpreter { entry, eval_loop }) => (*entry, Some(&**eval_loop)),
+            None => (Entry::NONE, None),
+        };
         walk.registers = by_number(registers);
         walk.begin(0, 0);
-        let mut target = At { pid: *pid, files, pages, mappings, exits };
+        let python = eval_loop.map(|eval_loop| (&entry, eval_loop));
+        let mut target = At { pid: *pid, files, pages, mappings, exits, python, thread_pointer: registers.fs_base };
         let mut turns = TURNS;
-        while turn::<X86_64, At<'_>>(&mut target, &Entry::NONE, walk) {
+        while turn::<X86_64, At<'_>>(&mut target, &entry, walk) {
             turns -= 1;
             if turns == 0 {
-                walk.end(Stop::TooDeep);
+                give_up(&entry, walk);
                 break;
             }
         }
@@ -131,6 +153,8 @@ struct At<'a> {
     pages: &'a mut Pages,
     mappings: &'a [Mapping],
     exits: &'a mut FxHashMap<(u64, bool), Rule>,
+    python: Option<(&'a Entry, &'a EvalLoop)>,
+    thread_pointer: u64,
 }
 
 impl Target for At<'_> {
@@ -158,6 +182,23 @@ impl Target for At<'_> {
 
     fn read_code(&mut self, address: u64) -> Option<u64> {
         self.pages.u64(self.pid, address)
+    }
+
+    fn eval_loop(&mut self, mapping: &Mapping, offset: u64) -> walk::EvalLoop {
+        let python = self.python.filter(|(entry, _)| entry.object == mapping.object);
+        match python.and_then(|(_, eval_loop)| eval_loop.at(offset)) {
+            None => walk::EvalLoop::No,
+            Some(PieceKind::Main) => walk::EvalLoop::Main,
+            Some(PieceKind::Part) => walk::EvalLoop::Part,
+        }
+    }
+
+    fn moment(&mut self, offset: u64) -> u32 {
+        self.python.map_or(0, |(entry, eval_loop)| eval_loop.moment_at(&entry.python, offset))
+    }
+
+    fn thread_pointer(&mut self) -> u64 {
+        self.thread_pointer
     }
 }
 
