@@ -240,7 +240,8 @@ fn end_of_run(entry: &Entry, walk: &mut Walk) {
     if lacks && entry.python.run == ends::EVERY && walk.python.frames != 0 {
         // one of them had none, and it was not known which
         walk.python.cursor.stop(Fault::Unproven);
-    } else if lacks && walk.python.frames != 0 {
+    } else if lacks && walk.python.frames != 0 && !walk.python.cursor.is_at_shim() {
+        // at its shim, its frame is unlinked, and what dies with it runs Python
         mark(walk);
     }
     say_fault(walk);

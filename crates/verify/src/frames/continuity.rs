@@ -6,6 +6,10 @@ use super::stack::{Frame, Stack};
 /// called again, takes more of an eval loop's.
 const SOON: u64 = 12;
 
+/// Judged instructions behind a push within which its caller's instruction is stored at the latest: a compiler may move that store over
+/// others of the push, of which there are 20 to 30.
+const PUSHED: u64 = 40;
+
 /// What cannot be.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -68,7 +72,7 @@ impl Continuity {
         self.pass(sp);
         let before = self.before.replace(now)?;
         let now = self.before.as_ref()?;
-        let is_new = self.pushed > 0 && self.judged - self.pushed_at <= SOON;
+        let is_new = self.pushed > 0 && self.judged - self.pushed_at <= PUSHED;
         if let Some(found) = compare(&before, now, is_new) {
             self.lost = None;
             return Some((found, before));
@@ -135,7 +139,7 @@ mod tests {
         let all = [&[(1, 4)][..], &[(1, 4), (2, 0)], &[(1, 5), (2, 0)]].map(|frames| (stack(frames), 0));
         assert_eq!(judged(&all), [None; 3]);
         let again = |times| std::iter::repeat_n((stack(&[(1, 4), (2, 0)]), 0), times);
-        let late: Vec<_> = all[..1].iter().cloned().chain(again(SOON as usize + 1)).chain(all[2..].to_vec()).collect();
+        let late: Vec<_> = all[..1].iter().cloned().chain(again(PUSHED as usize + 1)).chain(all[2..].to_vec()).collect();
         assert_eq!(judged(&late).pop().flatten(), Some(Break::Moved));
     }
 

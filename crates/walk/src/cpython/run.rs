@@ -49,7 +49,8 @@ pub struct Cursor {
     fault: u8,
     /// 1: the frames that were given back last were caught while one was pushed or popped.
     caught: u8,
-    reserved: u32,
+    /// 1: the chain is at the shim of the eval loop that was entered last.
+    at_shim: u32,
     /// Where a frame's fields lie.
     span: Span,
 }
@@ -86,7 +87,7 @@ impl Cursor {
         resumed: 0,
         fault: 0,
         caught: 0,
-        reserved: 0,
+        at_shim: 0,
         span: Span::ZERO,
     };
 
@@ -119,6 +120,7 @@ impl Cursor {
         (self.low, self.high) = (low, high);
         self.first = self.frame;
         self.taken = 0;
+        self.at_shim = 0;
     }
 
     /// The thread was interrupted in code where its first frame does not lead to its caller, as this [`abi::python::moment`] says;
@@ -141,6 +143,12 @@ impl Cursor {
     #[inline(always)]
     pub fn taken(&self) -> u32 {
         self.taken
+    }
+
+    /// Whether the eval loop that was entered last is this chain's, though none of its frames may be linked: its shim is.
+    #[inline(always)]
+    pub(crate) fn is_at_shim(&self) -> bool {
+        self.at_shim != 0
     }
 
     /// Why there are no Python frames any more in this walk.
@@ -303,6 +311,7 @@ fn take<M: Memory>(memory: &mut M, python: &Python, cursor: &mut Cursor, frame: 
         }
         Kind::Shim => {
             cursor.settle(if back == cursor.base { 0 } else { back });
+            cursor.at_shim = 1;
             Turn::Over
         }
         Kind::Base if cursor.taken != 0 => end_of_chain(memory, python, cursor),

@@ -161,7 +161,7 @@ impl Run<'_> {
         self.report.examples.push(Example { found, place, instructions, before, now });
     }
 
-    /// Python frames with their instructions and native frames, innermost first.
+    /// How many native frames, and Python frames with their instructions, innermost first.
     fn names(&self, stack: &Stack) -> Vec<String> {
         let ready = &self.target.ready;
         let (codes, strings) =
@@ -175,8 +175,9 @@ impl Run<'_> {
         let faults = stack.faults.iter().map(|fault| format!("[{}]", fault.text()));
         let frames = stack.frames.iter().rev().take(FRAMES).map(|frame| {
             let name = name(frame.code).unwrap_or_else(|| format!("{:#x}", frame.code));
-            format!("{name}+{} ({} natives)", frame.instruction, frame.natives)
+            format!("{name}+{} ({} further out)", frame.instruction, frame.natives)
         });
-        bare.chain(faults).chain(frames).collect()
+        let natives = std::iter::once(format!("{} natives", stack.natives.len()));
+        natives.chain(bare).chain(faults).chain(frames).collect()
     }
 }
