@@ -66,6 +66,20 @@ impl Continuity {
         }
     }
 
+    /// Whether a stack is whole and has the frames of the last one.
+    pub fn is_unchanged(&self, now: &Stack) -> bool {
+        let is_same = |before: &Stack| {
+            let is_same = |(one, other): (&Frame, &Frame)| one.code == other.code && one.natives == other.natives;
+            before.frames.len() == now.frames.len() && before.frames.iter().zip(&now.frames).all(is_same)
+        };
+        now.is_whole() && self.before.as_ref().is_some_and(is_same)
+    }
+
+    /// The stacks before tell nothing of the next one.
+    pub fn forget(&mut self) {
+        (self.before, self.lost) = (None, None);
+    }
+
     /// Judges the next whole stack, and takes it to judge the one behind it; the one before if it cannot be.
     pub fn judge(&mut self, now: Stack, sp: u64) -> Option<(Break, Stack)> {
         self.judged += 1;
@@ -125,7 +139,8 @@ mod tests {
     use super::*;
 
     fn stack(frames: &[(u64, u32)]) -> Stack {
-        let frames = frames.iter().map(|(code, instruction)| Frame { code: *code, instruction: *instruction, natives: 1 });
+        let frames =
+            frames.iter().map(|(code, instruction)| Frame { code: *code, instruction: *instruction, natives: 1 });
         Stack { frames: frames.collect(), natives: vec![5], ..Stack::default() }
     }
 
@@ -139,7 +154,8 @@ mod tests {
         let all = [&[(1, 4)][..], &[(1, 4), (2, 0)], &[(1, 5), (2, 0)]].map(|frames| (stack(frames), 0));
         assert_eq!(judged(&all), [None; 3]);
         let again = |times| std::iter::repeat_n((stack(&[(1, 4), (2, 0)]), 0), times);
-        let late: Vec<_> = all[..1].iter().cloned().chain(again(PUSHED as usize + 1)).chain(all[2..].to_vec()).collect();
+        let late: Vec<_> =
+            all[..1].iter().cloned().chain(again(PUSHED as usize + 1)).chain(all[2..].to_vec()).collect();
         assert_eq!(judged(&late).pop().flatten(), Some(Break::Moved));
     }
 

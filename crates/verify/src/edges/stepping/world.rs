@@ -12,8 +12,8 @@ use objects::exits::{Code, Exit, exit, exit_after_call};
 use processes::maps::{self, Wanted};
 use processes::memory::read_memory;
 use processes::{MAX_RANGES, Proc};
-use rustc_hash::FxHashMap;
 use python::eval_loop::{EvalLoop, PieceKind};
+use rustc_hash::FxHashMap;
 use walk::{Target, Walk, X86_64, X86_64_PT_REGS, give_up, turn, unroll};
 
 use super::files::Files;
@@ -89,6 +89,13 @@ impl<'a> World<'a> {
         }
         words.clear();
         unroll(&walk.stack.words, walk.stack.header.total, |word| words.push(word));
+    }
+
+    /// The same, without frames of an interpreter.
+    pub fn walk_native(&mut self, registers: &user_regs_struct, words: &mut Vec<u64>) {
+        let interpreter = self.interpreter.take();
+        self.walk(registers, words);
+        self.interpreter = interpreter;
     }
 
     /// The word that a frame should have in a stack.

@@ -27,6 +27,9 @@ pub struct Report {
     pub popped: u64,
     /// Most Python frames at a time.
     pub deepest: usize,
+    /// Stacks that were not judged, since the native walk has not as many frames as calls were made: the file's unwind information is wrong
+    /// there (tail calls that BOLT has merged).
+    pub misled: u64,
     /// Stacks that cannot follow the one before.
     pub breaks: u64,
     /// Stacks in which something of Python is said to be missing, by why.
@@ -67,12 +70,20 @@ impl fmt::Display for Report {
         writeln!(f, "{name}")?;
         writeln!(f, "  {steps} instructions, {judged} stacks judged, {in_eval_loop} of them in the eval loop")?;
         writeln!(f, "  {pushed} frames pushed, {popped} popped, at most {deepest}; {breaks} stacks do not follow")?;
+        if self.misled > 0 {
+            writeln!(f, "  {} stacks not judged: native frames are wrong", self.misled)?;
+        }
         for (why, count) in self.faults.iter().chain(&self.cuts) {
             writeln!(f, "  {count} stacks: [{why}]")?;
         }
         for Example { found, place, instructions: [here, before], before: was, now } in &self.examples {
             let what = found.map_or("missing".to_owned(), |found| format!("{found:?}"));
-            writeln!(f, "  {what} at {place}: {here}, behind {before}\n    {}\n    {}", was.join(" < "), now.join(" < "))?;
+            writeln!(
+                f,
+                "  {what} at {place}: {here}, behind {before}\n    {}\n    {}",
+                was.join(" < "),
+                now.join(" < ")
+            )?;
         }
         Ok(())
     }

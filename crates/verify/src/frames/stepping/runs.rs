@@ -7,12 +7,13 @@ use abi::python::{Entry, Fault};
 use abi::stop::Stop;
 use abi::word::Word;
 use anyhow::{Context as _, bail};
+use libc::user_regs_struct;
 use processes::memory::ProcessMemory;
 use python::code_object::CodeObject;
 
 use super::report::{EXAMPLES, Example, Report};
 use super::target::Target;
-use crate::edges::stepping::code::disassemble;
+use crate::edges::stepping::code::{Effect, Instructions, disassemble};
 use crate::edges::stepping::files::Files;
 use crate::edges::stepping::places::Place;
 use crate::edges::stepping::tracee::Stood;
@@ -69,14 +70,24 @@ pub fn judge(target: Target, stacks: u64) -> anyhow::Result<Report> {
         pushed: 0,
         popped: 0,
         deepest: 0,
+        misled: 0,
         breaks: 0,
         faults: Default::default(),
         cuts: Default::default(),
         examples: Vec::new(),
         is_done: false,
     };
-    Run { target, world, object, words: Vec::new(), continuity: Continuity::default(), shown: HashSet::new(), report }
-        .steps(stacks)
+    let run = Run {
+        target,
+        world,
+        object,
+        words: Vec::new(),
+        depth: 0,
+        continuity: Continuity::default(),
+        shown: HashSet::new(),
+        report,
+    };
+    run.steps(stacks)
 }
 
 struct Run<'a> {
@@ -84,6 +95,8 @@ struct Run<'a> {
     world: World<'a>,
     object: u32,
     words: Vec<u64>,
+    /// Native frames, by the calls that were made and have not returned.
+    depth: usize,
     continuity: Continuity,
     /// What there is an example of: what was found, and where.
     shown: HashSet<(Option<Break>, Option<Fault>, u64)>,
@@ -92,7 +105,11 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn steps(mut self, stacks: u64) -> anyhow::Result<Report> {
-        let (mut signal, mut last) = (0, 0);
+        let mut instructions = Instructions::default();
+        let (pid, mut signal) = (self.target.tracee.pid(), 0);
+        let registers = self.target.tracee.registers()?;
+        let mut last = registers.rip;
+        self.depth = self.native_depth(&registers);
         while self.report.judged < stacks {
             match self.target.tracee.step(std::mem::take(&mut signal))? {
                 Stood::Signal(libc::SIGTRAP) => {}
@@ -104,6 +121,11 @@ impl Run<'_> {
                 ended => bail!("{}: {ended:?} after {} instructions", self.report.name, self.report.steps),
             }
             self.report.steps += 1;
+            match instructions.effect(pid, last) {
+                Effect::Call(_) => self.depth += 1,
+                Effect::Return => self.depth = self.depth.saturating_sub(1),
+                _ => {}
+            }
             self.world.pages.forget();
             let registers = self.target.tracee.registers()?;
             self.continuity.pass(registers.rsp);
@@ -112,7 +134,7 @@ impl Run<'_> {
             if is_inside || self.report.steps.is_multiple_of(OUTSIDE) {
                 self.report.in_eval_loop += u64::from(is_inside);
                 self.world.walk(&registers, &mut self.words);
-                self.judge(registers.rip, registers.rsp, last);
+                self.judge(&registers, last);
             }
             last = registers.rip;
         }
@@ -120,7 +142,16 @@ impl Run<'_> {
         Ok(self.report)
     }
 
-    fn judge(&mut self, pc: u64, sp: u64, last: u64) {
+    /// Native frames, as the walk finds them.
+    fn native_depth(&mut self, registers: &user_regs_struct) -> usize {
+        let mut words = Vec::new();
+        self.world.walk_native(registers, &mut words);
+        // the last word says how it ended
+        words.len() - 1
+    }
+
+    fn judge(&mut self, registers: &user_regs_struct, last: u64) {
+        let (pc, sp) = (registers.rip, registers.rsp);
         self.report.judged += 1;
         let (object, eval_loop) = (self.object, &self.target.eval_loop);
         let stack = Stack::of(&self.words, |word| match Word::decode(word) {
@@ -129,6 +160,10 @@ impl Run<'_> {
             }
             _ => false,
         });
+        if !self.continuity.is_unchanged(&stack) && self.native_depth(registers) != self.depth {
+            self.report.misled += 1;
+            return self.continuity.forget();
+        }
         self.report.deepest = self.report.deepest.max(stack.frames.len());
         for fault in &stack.faults {
             *self.report.faults.entry(format!("python: {}", fault.text())).or_default() += 1;
@@ -164,8 +199,7 @@ impl Run<'_> {
     /// How many native frames, and Python frames with their instructions, innermost first.
     fn names(&self, stack: &Stack) -> Vec<String> {
         let ready = &self.target.ready;
-        let (codes, strings) =
-            (ready.layout.code_layout(ready.types.code), ready.layout.string_layout(&ready.types));
+        let (codes, strings) = (ready.layout.code_layout(ready.types.code), ready.layout.string_layout(&ready.types));
         let memory = ProcessMemory::open(self.target.tracee.pid()).ok();
         let name = |code| {
             let object = CodeObject::read(memory.as_ref()?, code, &codes, &strings).ok()?;
