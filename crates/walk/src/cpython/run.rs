@@ -182,6 +182,12 @@ impl Cursor {
         address >= self.low && address < self.high
     }
 
+    /// Whether an address lies in the eval loop's native frame, where that is known.
+    #[inline(always)]
+    fn is_local(&self, address: u64) -> bool {
+        self.high != u64::MAX && self.holds(address)
+    }
+
     #[inline(always)]
     fn give_back(&mut self) -> Turn {
         self.frame = self.first;
@@ -220,6 +226,11 @@ pub fn turn<M: Memory>(memory: &mut M, python: &Python, cursor: &mut Cursor, blo
         return end_of_chain(memory, python, cursor);
     }
     match read_frame(memory, python, cursor.span, block, cursor.base, cursor.frame) {
+        // Python frames lie elsewhere; no compiler has to store what makes it a shim before the chain leads to it (Debian's static 3.13.5)
+        Ok((frame, Kind::Inner, _)) if python.run == ends::SHIM && cursor.is_local(frame.address) => {
+            // one frame is pushed at a time
+            cursor.fail(if cursor.resumed == 0 { Fault::HalfPushed } else { Fault::BadFrame })
+        }
         Ok((frame, kind, back)) => take(memory, python, cursor, frame, kind, back),
         Err(fault) => distrust(memory, python, cursor, fault),
     }

@@ -59,6 +59,25 @@ fn eval_loops_of_another_chain_are_marked() {
     }
 }
 
+/// What dies with a frame runs Python when the frame is unlinked already: the chain is at the shim of an eval loop without frames.
+#[test]
+fn an_eval_loop_at_its_shim_is_this_chains() {
+    for python in [new(), v3_15()] {
+        let made = Made::new(&python, "ENENER", &[&[1], &[], &[2]]);
+        assert_eq!(made.shown(), "aNENbR.", "{python:?}");
+    }
+}
+
+/// The chain leads to a shim before that is one.
+#[test]
+fn a_shim_that_is_not_filled_yet_ends_the_chain() {
+    for python in [new(), v3_15()] {
+        let mut made = Made::new(&python, "ENER", &[&[1], &[2]]);
+        made.unmake_shim(0);
+        assert_eq!(made.shown(), "<HalfPushed>ENER.", "{python:?}");
+    }
+}
+
 /// Up to 3.10 nothing ties frames to eval loops but their number, and the place in the code.
 #[test]
 fn up_to_3_10_the_place_in_the_code_tells_which_eval_loop_has_no_frame() {

@@ -303,6 +303,12 @@ impl Made {
         self.damage(1, self.entry.python.back, Some(to));
     }
 
+    /// Leaves the shim in a native frame as what was there before: a frame of a thread.
+    pub(crate) fn unmake_shim(&mut self, native: usize) {
+        let owner = self.shim_of(native) + u64::from(self.entry.python.owner & !7);
+        self.set(owner, Some(0));
+    }
+
     /// The word of a native frame.
     pub(crate) fn native(&self, index: usize) -> u64 {
         let flags = if index == 0 { flag::EXACT } else { 0 };
