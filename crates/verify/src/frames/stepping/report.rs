@@ -3,12 +3,17 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use abi::python::Fault;
 use serde::Serialize;
 
 use crate::frames::continuity::Break;
 
 /// Examples of one interpreter that are kept.
 pub const EXAMPLES: usize = 8;
+
+/// One of so many stacks may end at a frame that is being pushed. The most is in Debian's static 3.13.5, of whose eval loop two
+/// instructions lie between where a frame is linked and where its shim is one: 34 of 40,000.
+const ONE_OF: u64 = 500;
 
 /// What came of one interpreter.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -32,7 +37,9 @@ pub struct Report {
     pub misled: u64,
     /// Stacks that cannot follow the one before.
     pub breaks: u64,
-    /// Stacks in which something of Python is said to be missing, by why.
+    /// Stacks that end at a frame that is being pushed or popped, and say so.
+    pub half_pushed: u64,
+    /// Stacks in which anything else of Python is said to be missing, by why.
     pub faults: BTreeMap<String, u64>,
     /// Stacks whose native part does not lead to the root, by why.
     pub cuts: BTreeMap<String, u64>,
@@ -58,9 +65,9 @@ pub struct Example {
 }
 
 impl Report {
-    /// Whether all stacks were right and whole.
+    /// Whether all stacks were right, and whole but for one of [`ONE_OF`] that says which frame is missing.
     pub fn holds(&self) -> bool {
-        self.breaks == 0 && self.faults.is_empty() && self.cuts.is_empty()
+        self.half_pushed * ONE_OF <= self.judged && self.breaks == 0 && self.faults.is_empty() && self.cuts.is_empty()
     }
 }
 
@@ -72,6 +79,9 @@ impl fmt::Display for Report {
         writeln!(f, "  {pushed} frames pushed, {popped} popped, at most {deepest}; {breaks} stacks do not follow")?;
         if self.misled > 0 {
             writeln!(f, "  {} stacks not judged: native frames are wrong", self.misled)?;
+        }
+        if self.half_pushed > 0 {
+            writeln!(f, "  {} stacks: [python: {}]", self.half_pushed, Fault::HalfPushed.text())?;
         }
         for (why, count) in self.faults.iter().chain(&self.cuts) {
             writeln!(f, "  {count} stacks: [{why}]")?;

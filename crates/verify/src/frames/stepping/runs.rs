@@ -72,6 +72,7 @@ pub fn judge(target: Target, stacks: u64) -> anyhow::Result<Report> {
         deepest: 0,
         misled: 0,
         breaks: 0,
+        half_pushed: 0,
         faults: Default::default(),
         cuts: Default::default(),
         examples: Vec::new(),
@@ -165,6 +166,10 @@ impl Run<'_> {
             return self.continuity.forget();
         }
         self.report.deepest = self.report.deepest.max(stack.frames.len());
+        if stack.faults == [Fault::HalfPushed] && stack.cut.is_none() {
+            self.report.half_pushed += 1;
+            return;
+        }
         for fault in &stack.faults {
             *self.report.faults.entry(format!("python: {}", fault.text())).or_default() += 1;
         }
