@@ -186,7 +186,7 @@ mod tests {
     fn a_frame_comes_back() {
         let (one, two) = (stack(&[(1, 4)]), stack(&[(1, 4), (2, 7)]));
         let again = |gone: Stack, times: usize, sp: u64| {
-            let between = std::iter::repeat_n((gone, sp), times);
+            let between = (0..times).map(|index| (gone.clone(), if index == 0 { 100 } else { sp }));
             let all: Vec<_> = [(two.clone(), 100)].into_iter().chain(between).chain([(two.clone(), 100)]).collect();
             judged(&all).pop().flatten()
         };
