@@ -145,8 +145,8 @@ impl Frames {
                 Word::Python(address) => code = Some(address),
                 Word::PythonAt { check, instruction } => {
                     let instance = sample.thread.instance;
-                    let frame =
-                        before.map(|code| self.python.name(instance, code, (check, instruction), sources, builder));
+                    let frame = before
+                        .and_then(|code| self.python.name(instance, code, (check, instruction), sources, builder));
                     innermost_first.extend(frame.map(|frame| builder.frame(frame)));
                 }
                 Word::PythonFault(fault) => {

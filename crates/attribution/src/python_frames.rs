@@ -122,11 +122,11 @@ fn grouped(number: u64) -> String {
 /// Names of Python frames.
 #[derive(Default)]
 pub(crate) struct PythonFrames {
-    named: FxHashMap<(u64, u64, u32, u32), FrameKey>,
+    named: FxHashMap<(u64, u64, u32, u32), Option<FrameKey>>,
 }
 
 impl PythonFrames {
-    /// The frame of a process's code object.
+    /// The frame of a process's code object; `None` if it is of no function.
     pub(crate) fn name(
         &mut self,
         instance: u64,
@@ -134,11 +134,14 @@ impl PythonFrames {
         (check, instruction): (u32, u32),
         sources: &dyn Sources,
         builder: &mut Builder,
-    ) -> FrameKey {
+    ) -> Option<FrameKey> {
         *self.named.entry((instance, code, check, instruction)).or_insert_with(|| {
             let Some(object) = sources.code_object(instance, code, check) else {
-                return nameless_frame(GONE, Kind::Marker, None, 0, builder);
+                return Some(nameless_frame(GONE, Kind::Marker, None, 0, builder));
             };
+            if object.is_trampoline() {
+                return None;
+            }
             let key = FunctionKey {
                 name: builder.text(&object.name.to_string()),
                 kind: Kind::Python,
@@ -147,7 +150,7 @@ impl PythonFrames {
                 module: None,
             };
             let line = object.line_of_sample(code, instruction).number().unwrap_or(0);
-            FrameKey { line, ..FrameKey::of(builder.function(key)) }
+            Some(FrameKey { line, ..FrameKey::of(builder.function(key)) })
         })
     }
 }

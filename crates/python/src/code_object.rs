@@ -187,6 +187,15 @@ impl CodeObject {
         })
     }
 
+    /// Whether it is of no function: a frame that awaits `__init__` where a class is called without C between, from 3.12 on
+    /// (`_Py_InitCleanup`; seen on 3.13.0). To `sys._getframe` its caller is that of `__init__` (3.13.18, 3.14.10, 3.15.2).
+    pub fn is_trampoline(&self) -> bool {
+        const CALLED: &str = "__init__";
+        /// It has three instructions and one to resume.
+        const BYTECODE: u32 = 16;
+        self.name.text == CALLED && self.path.text == CALLED && self.code_size <= BYTECODE
+    }
+
     /// The line of a frame that keeps `raw` of its instruction.
     pub fn line_of(&self, raw: u64) -> Line {
         match self.position(raw) {

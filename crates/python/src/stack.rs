@@ -81,17 +81,18 @@ impl Taken {
         taken
     }
 
-    /// Its frames, named.
+    /// Its frames, named; without those of no function.
     pub fn frames(&self) -> impl Iterator<Item = Frame> {
-        self.frames.iter().map(|frame| match self.codes.get(&frame.code) {
-            Some(Ok(code)) => Frame {
+        self.frames.iter().filter_map(|frame| match self.codes.get(&frame.code) {
+            Some(Ok(code)) if code.is_trampoline() => None,
+            Some(Ok(code)) => Some(Frame {
                 line: code.line_of(frame.lasti).number(),
                 first_line: code.first_line,
                 name: code.name.to_string(),
                 path: code.path.to_string(),
-            },
-            Some(Err(error)) => nameless(format!("[python: {error}]")),
-            None => nameless("[python: code object not read]".to_owned()),
+            }),
+            Some(Err(error)) => Some(nameless(format!("[python: {error}]"))),
+            None => Some(nameless("[python: code object not read]".to_owned())),
         })
     }
 }

@@ -136,6 +136,17 @@ class Counter:
         Counter.count += 1
 
 
+class Made:
+    def __init__(self, n):
+        self.n = a_leaf(n)
+
+
+def make(size, taken):
+    """From 3.12 on without C between, and with a frame that is no function's."""
+    for number in range(size):
+        Made(number & 3)
+
+
 def methods(size, taken):
     for _ in range(size):
         counter = Counter()
@@ -265,4 +276,4 @@ DIRECT += [["fibonacci", "fibonacci"], ["thrower", "thrower"], ["cleaner", "thro
 
 if __name__ == "__main__":
     telling.say(through_c=THROUGH_C, direct=DIRECT)
-    working.main([alternate, recurse, generate, throw, methods, wrap, through_c, coroutines, lines])
+    working.main([alternate, recurse, generate, throw, make, methods, wrap, through_c, coroutines, lines])
