@@ -30,9 +30,11 @@ pub(crate) fn scan_all(proc: &Proc, pids: &[u32]) -> Vec<(u32, Scanned)> {
     }
     std::thread::scope(|scope| {
         let part = pids.len().div_ceil(threads);
-        let parts: Vec<_> = pids.chunks(part).map(|pids| (pids, scope.spawn(move || scan_some(pids)))).collect();
-        // a thread that failed: once more, here
-        parts.into_iter().flat_map(|(pids, thread)| thread.join().unwrap_or_else(|_| scan_some(pids))).collect()
+        let start = |pids| std::thread::Builder::new().spawn_scoped(scope, move || scan_some(pids));
+        let parts: Vec<_> = pids.chunks(part).map(|pids| (pids, start(pids))).collect();
+        let scanned = parts.into_iter().map(|(pids, thread)| (pids, thread.ok().and_then(|thread| thread.join().ok())));
+        // without a thread, or if it failed: here
+        scanned.flat_map(|(pids, scanned)| scanned.unwrap_or_else(|| scan_some(pids))).collect()
     })
 }
 

@@ -1,4 +1,4 @@
-//! A thread that looks at processes for CPython.
+//! Threads that look at processes for CPython.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,10 +73,11 @@ impl Proven {
 /// Finds and proves interpreters.
 pub(crate) type Interpreters = Workers<Question, Answer>;
 
-/// Starts the thread.
-pub(crate) fn start() -> std::io::Result<Interpreters> {
-    Workers::start("interpreters", 1, |_| {
-        let cache = Cache::new();
+/// Starts `threads` threads that share what they know of files.
+pub(crate) fn start(threads: usize) -> std::io::Result<Interpreters> {
+    let cache = Arc::new(Cache::new());
+    Workers::start("interpreters", threads, move |_| {
+        let cache = cache.clone();
         move |question| answer(&cache, question)
     })
 }

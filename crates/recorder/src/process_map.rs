@@ -27,7 +27,16 @@ pub(crate) enum EntryError {
 /// Mappings in the arena; shared by a process and its children until they differ.
 struct Entry {
     run: Rc<Run>,
+    /// What is mapped where.
+    places: Rc<[Place]>,
     process: Process,
+}
+
+/// First address, first one behind, object, and offset in its file.
+type Place = (u64, u64, u32, u64);
+
+fn place(mapping: &Mapping) -> Place {
+    (mapping.begin, mapping.end, mapping.object, mapping.file_offset)
 }
 
 /// The map of processes and the arena of mappings.
@@ -69,12 +78,14 @@ impl ProcessMap {
         python: u32,
         as_of: u64,
     ) -> Result<bool, EntryError> {
-        let doubt = if self.is_stale(pid, as_of) && !self.has_waited(pid) { flags::DOUBTED } else { 0 };
         let mappings = &mappings[..mappings.len().min(MAPPINGS_PER_SEGMENT)];
+        let places: Rc<[Place]> = mappings.iter().map(place).collect();
+        let may_pass = self.has_waited(pid) && self.has_all(pid, &places);
+        let doubt = if self.is_stale(pid, as_of) && !(may_pass && self.is_passing(pid)) { flags::DOUBTED } else { 0 };
         let run = self.arena.insert(mappings)?;
         let process = Process { first_mapping: run.start, mappings: run.length, flags: flags | doubt, python };
-        self.enter(pid, Rc::new(run), process)?;
-        let is_sure = doubt == 0 && (self.has_waited(pid) || self.still_fresh(pid, as_of));
+        self.enter(pid, Rc::new(run), places, process)?;
+        let is_sure = doubt == 0 && (may_pass && self.is_passing(pid) || self.still_fresh(pid, as_of));
         match is_sure {
             true => _ = self.waits.remove(&pid),
             false => *self.waits.entry(pid).or_default() += 1,
@@ -82,22 +93,31 @@ impl ProcessMap {
         Ok(is_sure)
     }
 
-    /// Whether a process has been doubted for long, and last for memory that concerned nothing that is known of it: one that
-    /// maps memory all the time shall not be deferred for ever.
+    /// Whether a process has been doubted for long: one that maps memory all the time shall not be deferred for ever.
     fn has_waited(&self, pid: u32) -> bool {
-        let is_passing = || self.stale.get(&pid, 0).is_ok_and(|since| since & (PASSING | LOST) == PASSING);
-        self.waits.get(&pid).is_some_and(|waits| *waits >= MOST_WAITS) && is_passing()
+        self.waits.get(&pid).is_some_and(|waits| *waits >= MOST_WAITS)
+    }
+
+    /// Whether the memory that was given away last concerned nothing that was entered.
+    fn is_passing(&self, pid: u32) -> bool {
+        self.stale.get(&pid, 0).is_ok_and(|since| since & (PASSING | LOST) == PASSING)
+    }
+
+    /// Whether all of this was entered before: nobody has looked whether memory that was given away concerns anything else.
+    fn has_all(&self, pid: u32, places: &[Place]) -> bool {
+        self.entries.get(&pid).is_some_and(|entry| places.iter().all(|place| entry.places.contains(place)))
     }
 
     /// Gives a child what its parent has, with an interpreter of its own; false if that is not known for certain.
     pub(crate) fn copy(&mut self, parent: u32, child: u32, python: u32, as_of: u64) -> Result<bool, EntryError> {
         let Some(entry) = self.entries.get(&parent) else { return Ok(false) };
-        let (run, process) = (entry.run.clone(), Process { python, ..entry.process });
+        let (run, places) = (entry.run.clone(), entry.places.clone());
+        let process = Process { python, ..entry.process };
         let known = process.flags & flags::DOUBTED == 0;
         if !known || self.is_stale(parent, as_of) || self.is_stale(child, as_of) {
             return Ok(false);
         }
-        self.enter(child, run, process)?;
+        self.enter(child, run, places, process)?;
         Ok(self.still_fresh(child, as_of))
     }
 
@@ -149,12 +169,12 @@ impl ProcessMap {
         self.arena.reclaim();
     }
 
-    fn enter(&mut self, pid: u32, run: Rc<Run>, process: Process) -> Result<(), EntryError> {
+    fn enter(&mut self, pid: u32, run: Rc<Run>, places: Rc<[Place]>, process: Process) -> Result<(), EntryError> {
         if let Err(error) = self.map.insert(pid, ProcessPod(process), 0) {
             self.release(run);
             return Err(error.into());
         }
-        if let Some(before) = self.entries.insert(pid, Entry { run, process }) {
+        if let Some(before) = self.entries.insert(pid, Entry { run, places, process }) {
             self.release(before.run);
         }
         Ok(())

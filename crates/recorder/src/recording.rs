@@ -188,11 +188,15 @@ impl Recording {
         let sizes = sizes(&cpus, options, witness.is_some());
         // the verifier takes its time, and so does /proc where there are many processes
         let (sampler, followed) = std::thread::scope(|threads| {
-            let loading = threads.spawn(|| load(sizes));
+            let loading = std::thread::Builder::new().spawn_scoped(threads, || load(sizes));
             let followed = follow_processes(scope);
-            (loading.join(), followed)
+            let sampler = match loading {
+                Ok(loading) => loading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                // without another thread, this one does both
+                Err(_) => load(sizes),
+            };
+            (sampler, followed)
         });
-        let sampler = sampler.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         // without any rights both fail, and this one says which are needed
         let (sideband, table) = followed?;
         let mut sampler = sampler?;
@@ -214,7 +218,7 @@ impl Recording {
             followed: follow.then_some(sampler.followed),
             tables,
             builders,
-            interpreters: interpreters::start().map_err(io_error("cannot start a thread"))?,
+            interpreters: interpreters::start(threads).map_err(io_error("cannot start a thread"))?,
             python_map: PythonMap::new(&sampler.pythons, &sampler.eval_loops)
                 .map_err(io_error("cannot map the map of interpreters"))?,
             keeps_eval_loops: options.keeps_eval_loops,

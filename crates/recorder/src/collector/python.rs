@@ -16,7 +16,7 @@ use crate::ring::NewCode;
 /// An interpreter that is not ready is looked at again after this time, and after twice as long the next time.
 const FIRST_PAUSE: Duration = Duration::from_millis(3);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// So long at most it is waited for what selected processes need before sampling begins.
+/// So long at most it is waited for what processes need before sampling begins.
 const PREPARATION: Duration = Duration::from_secs(1);
 
 /// What is known of the interpreter in a process.
@@ -73,8 +73,8 @@ impl Collector {
         }
     }
 
-    /// Before sampling begins: looks at the interpreters of processes that are there. Those of selected processes are waited
-    /// for, and their tables, too: their first stacks shall be as whole as all others.
+    /// Before sampling begins: looks at the interpreters of processes that are there, and waits for them. The tables of selected
+    /// processes are waited for, too: their first stacks shall be as whole as all others.
     pub(crate) fn prepare(&mut self) -> io::Result<()> {
         let pids: Vec<u32> = self.attention.keys().copied().collect();
         for pid in pids {
@@ -84,7 +84,7 @@ impl Collector {
             }
         }
         let begun = Instant::now();
-        while self.selective() && self.is_preparing() && begun.elapsed() < PREPARATION {
+        while self.is_preparing() && begun.elapsed() < PREPARATION {
             self.wait_for_helpers(PREPARATION.saturating_sub(begun.elapsed()))?;
             self.take_tables();
             self.take_pythons();
@@ -94,7 +94,7 @@ impl Collector {
     }
 
     fn is_preparing(&self) -> bool {
-        self.builders.busy() || self.pythons.interpreters.busy()
+        self.pythons.interpreters.busy() || self.selective() && self.builders.busy()
     }
 
     fn wait_for_helpers(&self, longest: Duration) -> io::Result<()> {

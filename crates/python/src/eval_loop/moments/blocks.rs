@@ -12,6 +12,9 @@ use super::Code;
 /// Instructions of an eval loop at most. The largest one has 25,000.
 const MOST: usize = 400_000;
 
+/// Of a stretch; longer ones are cut in two. Each instruction keeps the registers behind it, some 1.5 KB.
+const MOST_AT_ONCE: usize = 4096;
+
 /// An instruction, and what holds behind it.
 pub(super) struct Executed {
     pub code: Range<u64>,
@@ -72,7 +75,7 @@ pub(super) fn each(code: &Code<'_, '_>, machine: &mut Machine, jumps: &Jumps, mu
         let (mut pc, mut state, mut stretch) = (piece.start, State::given(), Vec::new());
         while pc < piece.end && left > 0 {
             left -= 1;
-            if begins.contains(&pc) {
+            if begins.contains(&pc) || stretch.len() == MOST_AT_ONCE {
                 visit(&stretch);
                 (state, stretch) = (State::given(), Vec::new());
             }

@@ -11,6 +11,9 @@ use crate::file::Architecture;
 use super::blocks::{self, Executed};
 use super::{Code, Found, Truth, covers, dwarf, may_be_state};
 
+/// Instructions between the two stores at most. There are up to twenty.
+const NEAR: usize = 128;
+
 /// Finds them all. The current frame is kept at one of these addresses, or in the thread state.
 pub(super) fn find(code: &Code<'_, '_>, machine: &mut Machine, current: Option<Vec<Value>>) -> Vec<Found> {
     let mut found = Vec::new();
@@ -51,9 +54,10 @@ impl Search<'_, '_, '_> {
         })
     }
 
-    /// From an instruction up to the next call.
+    /// From an instruction up to the next call, as far as is near.
     fn before_call(&self, index: usize) -> &[Executed] {
         let rest = self.stretch.get(index..).unwrap_or_default();
+        let rest = &rest[..rest.len().min(NEAR)];
         rest.split(|executed| executed.is_call).next().unwrap_or_default()
     }
 
@@ -62,7 +66,7 @@ impl Search<'_, '_, '_> {
         let frame = self.made_current(&self.stretch[index])?.ok()?;
         let previous = frame.plus(self.code.links.back.into(), 0);
         let is_set = |executed: &Executed| executed.stores.iter().any(|store| covers(store, previous));
-        if self.stretch[..=index].iter().any(is_set) {
+        if self.stretch[index.saturating_sub(NEAR)..=index].iter().any(is_set) {
             return None;
         }
         let last = index + 1 + self.before_call(index + 1).iter().position(is_set)?;
