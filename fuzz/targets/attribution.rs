@@ -28,7 +28,6 @@ enum Word {
     Cut(u16),
     Python { code: u8, check: u8, instruction: u16 },
     PythonFault(u8),
-    PythonLacks { flags: u8, offset: u16 },
 }
 
 impl Word {
@@ -39,9 +38,6 @@ impl Word {
                 return vec![abi::word::python(u64::from(code % 8) * 64), at];
             }
             Word::PythonFault(code) => abi::word::python_fault(code),
-            Word::PythonLacks { flags, offset } => {
-                abi::word::python_lacks(abi::word::object(flags & 0xf0, 7, offset.into()))
-            }
             // for kernel words, all of /proc/kallsyms would be read each time
             Word::Any(bits) if bits >> abi::word::TAG_SHIFT == u64::from(abi::word::KERNEL) => bits >> 1,
             Word::Any(bits) => bits,
@@ -57,7 +53,6 @@ impl Word {
 /// Objects whose files could not be opened, processes without perf maps, and one code object at each address.
 struct NoFiles {
     code: CodeObject,
-    keeps_eval_loops: bool,
 }
 
 fn code() -> CodeObject {
@@ -95,10 +90,6 @@ impl Sources for NoFiles {
         object == 7 && offset < 1 << 15
     }
 
-    fn keeps_eval_loops(&self) -> bool {
-        self.keeps_eval_loops
-    }
-
     fn interpreters(&self, _: u64) -> Vec<String> {
         vec!["python".to_owned()]
     }
@@ -110,8 +101,7 @@ impl Sources for NoFiles {
 
 fuzz_target!(|samples: Vec<Sample>| {
     let raw: Vec<RawSample> = samples.iter().map(raw).collect();
-    let keeps_eval_loops = samples.first().is_some_and(|sample| sample.count % 2 == 0);
-    let profile = attribute(raw, &NoFiles { code: code(), keeps_eval_loops }).profile;
+    let profile = attribute(raw, &NoFiles { code: code() }).profile;
     assert_eq!(profile.total(), samples.iter().map(|sample| u64::from(sample.count)).sum::<u64>());
     for (index, node) in profile.nodes.iter().enumerate() {
         assert!(node.parent.is_none_or(|parent| parent.index() < index) && node.frame.index() < profile.frames.len());

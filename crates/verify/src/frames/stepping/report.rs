@@ -65,7 +65,7 @@ pub struct Example {
 }
 
 impl Report {
-    /// Whether all stacks were right, and whole but for one of [`ONE_OF`] that says which frame is missing.
+    /// Whether all stacks were right, and whole but for one of `ONE_OF` that says which frame is missing.
     pub fn holds(&self) -> bool {
         self.half_pushed * ONE_OF <= self.judged && self.breaks == 0 && self.faults.is_empty() && self.cuts.is_empty()
     }
